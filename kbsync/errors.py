@@ -1,0 +1,73 @@
+"""What can go wrong, told by class: the class is the decision, callers never read the text."""
+
+from __future__ import annotations
+
+from kbsync.reasons import Reason
+
+
+class KbsyncError(Exception):
+    """Anything kbsync raises on purpose. `hint` says what to do next, in one sentence."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".rstrip()
+
+
+class RetryLater(KbsyncError):
+    """The job may succeed later without anybody's doing: it waits and is tried again."""
+
+    def __init__(self, reason: Reason, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+
+class SkipFile(KbsyncError):
+    """The file is not for the index. It is accounted for and left alone until it or the rules change."""
+
+    def __init__(self, reason: Reason, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+
+class FailFile(KbsyncError):
+    """This file cannot be indexed as it is. Its job ends; everything else goes on."""
+
+    def __init__(self, reason: Reason, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+
+class FileGone(KbsyncError):
+    """The file is not there any more: the job ends without a verdict, the next scan decides."""
+
+
+class FileChanged(KbsyncError):
+    """The file changed while it was read: the job goes back to the queue and waits until it is quiet."""
+
+
+class StopEngine(KbsyncError):
+    """Going on would do harm: the process ends with a clear message, data untouched."""
+
+
+class ConfigurationError(StopEngine):
+    """The configuration cannot be used (exit code 78 of `kbsync run`)."""
+
+
+class UsageError(KbsyncError):
+    """The request itself is wrong (exit code 2, HTTP 400)."""
+
+
+class NotFound(KbsyncError):
+    """What was asked for is not there (exit code 3, HTTP 404)."""
+
+
+class NotRunning(KbsyncError):
+    """The daemon is not running or cannot be reached (exit code 4)."""
+
+
+class EngineBusy(KbsyncError):
+    """Another process works on this data folder (exit code 1)."""

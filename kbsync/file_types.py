@@ -1,0 +1,59 @@
+"""Which type and language a file has by its name. Detection is by ending only; content is judged when it is read."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, get_args
+
+DocumentType = Literal[
+    "markdown", "text", "code", "data", "csv", "xlsx", "pptx", "docx", "pdf", "html", "image", "note", "epub", "email"
+]
+DOCUMENT_TYPES: tuple[DocumentType, ...] = get_args(DocumentType)
+
+# Endings of what can be read today. The converters for documents, web pages and images bring theirs with them.
+SUPPORTED: dict[str, DocumentType] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "markdown",
+    ".log": "text",
+    ".rst": "text",
+    ".org": "text",
+    ".tex": "text",
+    ".py": "code",
+    ".sh": "code",
+    ".bash": "code",
+    ".go": "code",
+    ".ipynb": "code",
+    ".json": "data",
+    ".xml": "data",
+    ".yaml": "data",
+    ".yml": "data",
+    ".csv": "csv",
+}
+# What `--type` may ask for today: a type with a pipeline behind it.
+READABLE_TYPES: frozenset[DocumentType] = frozenset(SUPPORTED.values()) | {"note"}
+
+CODE_LANGUAGES: dict[str, str] = {".py": "python", ".sh": "bash", ".bash": "bash", ".go": "go", ".ipynb": "notebook"}
+
+# Of these a file of any size is read from its start; every other type has a size limit.
+UNBOUNDED_TYPES: frozenset[DocumentType] = frozenset({"markdown", "text", "code", "data", "csv"})
+
+
+def ending_of(path: str) -> str:
+    """Return the ending in lower case with its dot, or an empty string."""
+    return os.path.splitext(os.path.basename(path))[1].lower()
+
+
+def type_of(path: str) -> DocumentType | None:
+    """Return the document type by the name's ending, None where it is not supported."""
+    return SUPPORTED.get(ending_of(path))
+
+
+def language_of(path: str) -> str | None:
+    """Return the programming language by the name's ending, None for everything that is not code."""
+    return CODE_LANGUAGES.get(ending_of(path))
+
+
+def supported_endings() -> str:
+    """Return the supported endings for a message: `.bash, .csv, ...`."""
+    return ", ".join(sorted(SUPPORTED))

@@ -1,0 +1,168 @@
+"""The file system as a narrow protocol, and the real one, which never follows a symbolic link.
+
+Paths are absolute `str` as `os.fsdecode` gives them (surrogate escapes for bytes that are no UTF-8).
+Only reading: nothing here can write to a source.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as stat_module
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
+
+FileKind = Literal["file", "directory", "symlink", "special"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What identifies a version of a file without reading it. Times in nanoseconds, sizes in bytes."""
+
+    kind: FileKind
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+    @property
+    def mtime(self) -> float:
+        """Seconds since 1970 of the last change of the content."""
+        return self.mtime_ns / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a folder, with its own (not its target's) stat."""
+
+    name: str
+    stat: Stat
+
+
+class OpenFile(Protocol):
+    """A regular file open for reading."""
+
+    def fstat(self) -> Stat: ...
+    def read(self, size: int) -> bytes: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+class FileSystem(Protocol):
+    """What kbsync asks of the disk that holds the sources. Every method may raise OSError."""
+
+    def lstat(self, path: str) -> Stat:
+        """Return the path's own stat; a link is told as a link."""
+        ...
+
+    def list_directory(self, path: str) -> list[Entry]:
+        """Return every entry of a folder, in no order. Entries that vanish meanwhile are left out."""
+        ...
+
+    def open_file(self, path: str) -> OpenFile:
+        """Open a regular file without following a link anywhere in the path; never blocks on a pipe.
+
+        Raises IsADirectoryError for a folder and OSError (ELOOP, ENXIO, EINVAL) for links and special files.
+        """
+        ...
+
+
+def stat_of(result: os.stat_result) -> Stat:
+    """Translate the operating system's answer. Inode and device are folded into SQLite's signed 64 bits."""
+    mode = result.st_mode
+    kind: FileKind = "special"
+    if stat_module.S_ISREG(mode):
+        kind = "file"
+    elif stat_module.S_ISDIR(mode):
+        kind = "directory"
+    elif stat_module.S_ISLNK(mode):
+        kind = "symlink"
+    return Stat(
+        kind, result.st_size, result.st_mtime_ns, result.st_ctime_ns, _signed(result.st_ino), _signed(result.st_dev)
+    )
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= (1 << 63) else value
+
+
+# A folder on the way is opened for passing through only: that needs no read permission on it.
+_PASS = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class RealOpenFile:
+    """A descriptor with the few calls that reading needs."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fstat(self) -> Stat:
+        return stat_of(os.fstat(self._descriptor))
+
+    def read(self, size: int) -> bytes:
+        return os.read(self._descriptor, size)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+class RealFileSystem:
+    """The operating system's files. Each component is opened below the one before, so a link swapped in is refused."""
+
+    def lstat(self, path: str) -> Stat:
+        return stat_of(os.lstat(path))
+
+    def list_directory(self, path: str) -> list[Entry]:
+        entries = []
+        with _walked_to(path) as (parent, name):
+            descriptor = os.open(name, _READ | os.O_DIRECTORY, dir_fd=parent)
+        try:
+            with os.scandir(descriptor) as names:
+                for found in names:
+                    try:
+                        entries.append(Entry(found.name, stat_of(found.stat(follow_symlinks=False))))
+                    except FileNotFoundError:
+                        continue  # vanished between the listing and the look: it is not there
+        finally:
+            os.close(descriptor)
+        return entries
+
+    def open_file(self, path: str) -> RealOpenFile:
+        with _walked_to(path) as (parent, name):
+            descriptor = os.open(name, _READ, dir_fd=parent)
+        mode = os.fstat(descriptor).st_mode
+        if stat_module.S_ISREG(mode):
+            return RealOpenFile(descriptor)
+        os.close(descriptor)
+        if stat_module.S_ISDIR(mode):
+            raise IsADirectoryError(21, "is a folder", path)
+        raise OSError(22, "is not an ordinary file", path)
+
+
+@contextmanager
+def _walked_to(path: str) -> Iterator[tuple[int, str]]:
+    """Yield (descriptor of the parent folder, last name), every folder on the way opened without following links."""
+    if not os.path.isabs(path):
+        raise ValueError(f"not an absolute path: {path!r}")
+    *folders, name = [part for part in path.split(os.sep) if part] or ["."]
+    parent = os.open(os.sep, _PASS)
+    try:
+        for folder in folders:
+            below = os.open(folder, _PASS, dir_fd=parent)
+            os.close(parent)
+            parent = below
+        yield parent, name
+    finally:
+        os.close(parent)

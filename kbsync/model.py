@@ -1,0 +1,254 @@
+"""The frozen values that travel between the stages, and the protocols by which a stage asks for another's work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from kbsync.file_types import DocumentType
+from kbsync.filesystem import Stat
+from kbsync.reasons import FileState, Reason
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
+Metadata = Mapping[str, JsonValue]
+
+
+class Priority(IntEnum):
+    """Who goes first, in the queue and at the embedder; the smaller number goes first."""
+
+    QUERY = 0
+    ADDED = 1
+    EVENT = 2
+    SCAN = 3
+    LOW = 4
+
+
+# ---- where files come from ----
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A configured folder. `path` is absolute and resolved; `id` is its row in the database."""
+
+    id: int
+    path: str
+    mode: Literal["mirror"] = "mirror"
+    recursive: bool = True
+    include: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    watch: Literal["auto", "poll"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A hint that something happened at a path: it says where to look, never what is there.
+
+    `closed`: a writer closed the file, so it is likely whole. `gone`: something left this path.
+    """
+
+    source_id: int
+    path: str
+    closed: bool = False
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """What the ledger says of a path: the version last looked at and what became of it."""
+
+    path: str
+    stat: Stat | None
+    state: FileState
+    reason: Reason | None
+    rules: str
+
+
+# ---- what waits to be done ----
+
+JobKind = Literal["path", "staged", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """What a person set by hand; None leaves it to detection."""
+
+    title: str | None = None
+    type: DocumentType | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One claimed piece of work. `attempts` already counts this one; `generation` is the one that was claimed."""
+
+    id: int
+    kind: JobKind
+    path: str
+    source_id: int | None
+    priority: Priority
+    generation: int
+    attempts: int
+    staged_path: str | None
+    options: IngestOptions
+
+
+# ---- file -> text -> pieces ----
+
+
+class TokenCounter(Protocol):
+    """The embedder's own tokenizer, as far as others need it. Special tokens are not counted."""
+
+    def count(self, text: str) -> int:
+        """Return how many tokens the embedder makes of a text."""
+        ...
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return each token's (start, end) in characters of the text, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLimits:
+    """Sizes of chunks in tokens of the embedder. `max_tokens` holds for the enriched text (title and header chain too)."""
+
+    min_tokens: int = 50
+    max_tokens: int = 256
+    overlap_tokens: int = 32
+    include_context: bool = True
+    max_chunks: int = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a document as its pipeline cut it, before it is enriched.
+
+    `text` is what a person sees in a result. `section_header` is the chain `A > B`, None where there is none.
+    Lines count from 1, both ends included; None for a note.
+    """
+
+    text: str
+    kind: str
+    section_header: str | None = None
+    first_line: int | None = None
+    last_line: int | None = None
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a pipeline makes of one text. `title` is None where the content names none: then the file's name counts."""
+
+    pieces: tuple[Piece, ...]
+    title: str | None = None
+    language: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece with its place, its enriched text (what is indexed and embedded) and the enriched text's token count."""
+
+    position: int
+    text: str
+    enriched_text: str
+    metadata: Metadata
+    token_count: int
+
+
+# ---- pieces -> vectors ----
+
+
+class Embedder(Protocol):
+    """Texts to vectors. `fingerprint` names everything that decides a vector: model, dimension, prompts, limit."""
+
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def model_name(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+
+    def embed(self, texts: Sequence[str], priority: Priority) -> Vectors:
+        """Return one normalised float32 row a text, in order, shape (len(texts), dimension). Blocks.
+
+        `priority` QUERY embeds as a query, everything else as a passage. A text longer than the model reads gives
+        the normalised mean of its windows. Raises FailFile(MODEL) where the model cannot be used.
+        """
+        ...
+
+
+# ---- what is written ----
+
+OriginKind = Literal["path", "added", "note", "upload"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Why a document is here."""
+
+    kind: OriginKind
+    path: str | None
+    source_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentUpdate:
+    """Everything one transaction writes for one content. `vectors` has a row for each chunk."""
+
+    content_hash: str
+    title: str
+    title_from_name: bool
+    type: DocumentType
+    language: str | None
+    original_filename: str | None
+    size_bytes: int
+    page_count: int | None
+    converter_fingerprint: str
+    chunker_fingerprint: str
+    metadata: Metadata
+    chunks: tuple[Chunk, ...]
+    vectors: Vectors | None
+    reason: Reason | None
+
+
+# ---- how it is found ----
+
+SearchMode = Literal["hybrid", "lexical", "vector"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One document found, by its best chunk. `path` is the lexically first live one, None for a note."""
+
+    rank: int
+    score: float
+    document_id: int
+    chunk_id: int
+    title: str
+    type: str
+    path: str | None
+    paths: tuple[str, ...]
+    section_header: str | None
+    page: int | None
+    snippet: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The answer to one query. `mode` is what was really done; `notice` says why where it is not what was asked."""
+
+    query: str
+    mode: SearchMode
+    took_ms: float
+    hits: tuple[Hit, ...]
+    notice: str | None = None
