@@ -117,7 +117,7 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Sizes of chunks in tokens of the embedder. `max_tokens` holds for the enriched text (title and header chain too)."""
+    """Sizes of chunks in tokens of the embedder. `max_tokens` holds for the enriched text, title included."""
 
     min_tokens: int = 50
     max_tokens: int = 256

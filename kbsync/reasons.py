@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class FileState(StrEnum):
-    """What became of a path that was seen. Seen = indexed + waiting + skipped + failed; gone ones are no longer seen."""
+    """What became of a path that was seen. Seen = indexed + waiting + skipped + failed; gone ones do not count."""
 
     INDEXED = "indexed"
     WAITING = "waiting"
