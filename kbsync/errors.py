@@ -9,6 +9,8 @@ class KbsyncError(Exception):
     """Anything kbsync raises on purpose. `hint` says what to do next, in one sentence."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        # A file name that is no UTF-8 may be part of it; what people and the database get is text.
+        message = message.encode("utf-8", "backslashreplace").decode()
         super().__init__(message)
         self.message = message
         self.hint = hint

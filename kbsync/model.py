@@ -189,6 +189,7 @@ class Embedder(Protocol):
 # ---- what is written ----
 
 OriginKind = Literal["path", "added", "note", "upload"]
+TitleSource = Literal["hand", "content", "name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +207,9 @@ class DocumentUpdate:
 
     content_hash: str
     title: str
-    title_from_name: bool
+    title_source: TitleSource
     type: DocumentType
+    type_by_hand: bool
     language: str | None
     original_filename: str | None
     size_bytes: int

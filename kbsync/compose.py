@@ -1,0 +1,254 @@
+"""Builds everything from the settings, once: for the daemon, and for a command that works without it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kbsync import log
+from kbsync.clock import Clock, SystemClock
+from kbsync.config.locations import Locations
+from kbsync.config.settings import Settings, load_settings
+from kbsync.daemon.daemon import Daemon, Loops
+from kbsync.daemon.producer import Producer
+from kbsync.daemon.rescans import Rescans
+from kbsync.daemon.wake import Wake
+from kbsync.daemon.watchers import Watchers
+from kbsync.daemon.worker import Worker
+from kbsync.embed.batcher import Batcher
+from kbsync.embed.embedder import Device
+from kbsync.embed.model_files import ModelFiles, model_at, packaged_model
+from kbsync.embed.sentence_transformer import SentenceTransformerDevice, devices
+from kbsync.embed.token_counter import HuggingFaceCounter
+from kbsync.errors import ConfigurationError
+from kbsync.filesystem import FileSystem, RealFileSystem, stat_of
+from kbsync.knowledge_base import commits
+from kbsync.knowledge_base.adding import Adding
+from kbsync.knowledge_base.configured import ConfiguredSources
+from kbsync.knowledge_base.facade import KnowledgeBase
+from kbsync.knowledge_base.processing import Parts, Processor
+from kbsync.model import Change, Priority, Source, TokenCounter
+from kbsync.search.hybrid import QueryEmbedder, Search
+from kbsync.sources.debounce import Debounce
+from kbsync.sources.watcher import NativeWatcher, Watcher
+from kbsync.store import documents, jobs, vectors
+from kbsync.store.connection import Connection
+from kbsync.store.stored_files import StoredFiles
+from kbsync.store.writer import Readers, Writer
+
+MakeWatcher = Callable[[Source, Callable[[Change], None], Callable[[int, str], None]], Watcher]
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What a test replaces: disk, clock, the embedding device with its model's data, and the watchers."""
+
+    fs: FileSystem
+    clock: Clock
+    model: ModelFiles
+    counter: TokenCounter
+    open_devices: Callable[[], list[Device]]
+    make_watcher: MakeWatcher
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """An open knowledge base and the parts that work on it. The caller holds the data folder's lock."""
+
+    locations: Locations
+    settings: Settings
+    seams: Seams
+    writer: Writer
+    readers: Readers
+    batcher: Batcher
+    kb: KnowledgeBase
+    processor: Processor
+    stored: StoredFiles
+    sources: ConfiguredSources
+    error_log: log.ErrorLog
+    own: frozenset[tuple[int, int]]
+    work: Wake
+    stop: threading.Event
+
+    def worker(self, gone: Callable[[int], None], worst: Priority) -> Worker:
+        """Return a new worker."""
+        return Worker(
+            self.processor,
+            self.writer,
+            self.readers,
+            self.stored,
+            self.error_log,
+            self.seams.clock,
+            self.work,
+            self.stop,
+            gone,
+            worst,
+        )
+
+    def close(self) -> None:
+        """Close in the order of the flow. Twice does no harm."""
+        self.stop.set()
+        self.work.ring()
+        self.batcher.stop()
+        self.writer.close()
+        self.readers.close()
+        self.error_log.close()
+
+
+def real_seams(settings: Settings) -> Seams:
+    """Return the real disk, clock, model and watchers. Imports no model library yet. Raises ConfigurationError."""
+    model = packaged_model() if settings.models.embedder == "packaged" else model_at(settings.models.embedder)
+    setting = settings.models.device
+
+    def open_devices() -> list[Device]:
+        names = devices(setting if isinstance(setting, str) else list(setting))
+        return [SentenceTransformerDevice(model, name) for name in names]
+
+    return Seams(
+        RealFileSystem(), SystemClock(), model, HuggingFaceCounter(model.tokenizer_json), open_devices, NativeWatcher
+    )
+
+
+def open_engine(locations: Locations, settings: Settings, seams: Seams | None = None) -> Engine:
+    """Open the database (making it where there is none), put back what a dead process left, and build the parts.
+
+    Raises StopEngine (also ConfigurationError) where going on would do harm.
+    """
+    seams = seams or real_seams(settings)
+    locations.make_folders()
+    error_log = log.ErrorLog(locations.error_log)
+    writer, readers = Writer(locations.database), Readers(locations.database)
+    writer.open()
+    try:
+        clock = seams.clock
+        batcher = Batcher(
+            seams.open_devices,
+            seams.counter,
+            seams.model.max_tokens,
+            fingerprint=seams.model.fingerprint,
+            model_name=seams.model.name,
+            dimension=seams.model.dimension,
+        )
+        embedder_id = writer.run(lambda connection: _embedder(connection, batcher, clock.now()))
+        stored = StoredFiles(locations.staging_dir, locations.documents_dir)
+        _recover(writer, readers, stored, error_log, clock)
+        limits = settings.chunk_limits(seams.model.max_tokens)
+        own = _own_folders(locations)
+        sources = ConfiguredSources(writer, readers, clock)
+        parts = Parts(
+            seams.fs,
+            clock,
+            writer,
+            readers,
+            batcher,
+            embedder_id,
+            seams.counter,
+            limits,
+            stored,
+            own,
+            sources.by_id,
+        )
+        query_embedder = QueryEmbedder(batcher, embedder_id, lambda: batcher.ready, seams.model.languages or None)
+        adding = Adding(seams.fs, clock, writer, stored, limits, own)
+        kb = KnowledgeBase(clock, writer, readers, Search(readers, query_embedder), adding, stored)
+    except BaseException:
+        writer.close()
+        readers.close()
+        raise
+    return Engine(
+        locations,
+        settings,
+        seams,
+        writer,
+        readers,
+        batcher,
+        kb,
+        Processor(parts),
+        stored,
+        sources,
+        error_log,
+        own,
+        Wake(),
+        threading.Event(),
+    )
+
+
+def build_daemon(engine: Engine) -> Daemon:
+    """Build the loops around an engine: `workers` of them, and one more that is kept free for fresh changes."""
+    seams, settings = engine.seams, engine.settings
+
+    # The two loops know each other only by these: changes that must settle, sources that must be walked.
+    rescans: Rescans
+    producer = Producer(
+        seams.fs,
+        seams.clock,
+        engine.writer,
+        engine.readers,
+        engine.sources,
+        Debounce(settings.quiet_s, longest_wait_s=settings.longest_wait_s),
+        engine.own,
+        lambda source_id, why: rescans.mark(source_id, why),
+        engine.work,
+        engine.stop,
+    )
+    rescans = Rescans(
+        seams.fs,
+        seams.clock,
+        engine.writer,
+        engine.readers,
+        engine.sources,
+        engine.own,
+        producer.take,
+        engine.work,
+        engine.stop,
+    )
+    watchers = Watchers(
+        lambda source: seams.make_watcher(source, producer.take, rescans.mark), seams.clock, rescans.mark
+    )
+    workers = [
+        engine.worker(lambda source_id: rescans.mark(source_id, "gone"), worst)
+        for worst in [Priority.LOW] * settings.workers + [Priority.EVENT]
+    ]
+    loops = Loops(engine.writer, engine.batcher, tuple(workers), producer, rescans, watchers, engine.work, engine.stop)
+    config_file = engine.locations.config_file
+    return Daemon(
+        loops,
+        engine.kb,
+        engine.sources,
+        seams.clock,
+        config_file,
+        settings,
+        lambda: load_settings(config_file),
+    )
+
+
+def _embedder(connection: Connection, batcher: Batcher, now: float) -> int:
+    """Return the model's row. Vectors of two models are never compared: another model needs another index."""
+    embedder_id = vectors.use_embedder(connection, batcher, now)
+    live = vectors.live_embedder(connection)
+    if live != embedder_id:
+        raise ConfigurationError(
+            f"The index was made with another embedding model than {batcher.model_name}.",
+            hint="Set models.embedder back, or begin a new index in another data folder.",
+        )
+    return embedder_id
+
+
+def _recover(writer: Writer, readers: Readers, stored: StoredFiles, error_log: log.ErrorLog, clock: Clock) -> None:
+    """Put back what a dead process was working on, and remove copies that belong to nothing."""
+    now = clock.now()
+    for path, message in writer.run(lambda connection: commits.recover(connection, now)):
+        error_log.record(path, message, now)
+    needed = readers.read(lambda connection: jobs.staged_paths(connection) | documents.stored_paths(connection))
+    stored.sweep(needed)
+
+
+def _own_folders(locations: Locations) -> frozenset[tuple[int, int]]:
+    """Return (device, inode) of kbsync's own folders, which no source may lead into."""
+    own = set()
+    for folder in (locations.data_dir, locations.state_dir, locations.log_dir):
+        stat = stat_of(os.stat(folder))
+        own.add((stat.device, stat.inode))
+    return frozenset(own)

@@ -1,0 +1,89 @@
+"""Edits of config.toml by the commands: comments and order are kept, the file is replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import tomlkit
+from tomlkit.items import AoT
+
+from kbsync.config.settings import load_settings
+from kbsync.errors import ConfigurationError, NotFound, UsageError
+
+
+def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: tuple[str, ...] = ()) -> str:
+    """Add a folder to `[[sources]]` and return its resolved path.
+
+    Raises UsageError where it is no folder, is listed already, or lies inside (or around) a listed one.
+    """
+    resolved = os.path.realpath(os.path.expanduser(path))
+    if not os.path.isdir(resolved):
+        raise UsageError(f"{path} is not a folder.", hint="Give a folder that exists.")
+    document = _parse(config_file)
+    listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
+    if resolved in listed:
+        raise UsageError(f"{resolved} is a source already.")
+    entry = tomlkit.table()
+    entry["path"] = resolved
+    if not recursive:
+        entry["recursive"] = False
+    if ignore:
+        entry["ignore"] = list(ignore)
+    if "sources" not in document:
+        document["sources"] = tomlkit.aot()
+    _entries(document).append(entry)
+    _replace(config_file, tomlkit.dumps(document))
+    return resolved
+
+
+def remove_source(config_file: str, path: str) -> str:
+    """Take a folder out of `[[sources]]` and return its resolved path. Raises NotFound where it is not listed."""
+    resolved = os.path.realpath(os.path.expanduser(path))
+    document = _parse(config_file)
+    entries = _entries(document)
+    for index, entry in enumerate(entries):
+        if os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) == resolved:
+            del entries[index]
+            if not entries:
+                del document["sources"]
+            _replace(config_file, tomlkit.dumps(document))
+            return resolved
+    raise NotFound(f"{resolved} is not a source.", hint="`kbsync sources list` shows them.")
+
+
+def _entries(document: tomlkit.TOMLDocument) -> AoT:
+    entries = document.get("sources", tomlkit.aot())
+    if not isinstance(entries, AoT):
+        raise ConfigurationError("`sources` in config.toml must be written as [[sources]] tables.")
+    return entries
+
+
+def _parse(config_file: str) -> tomlkit.TOMLDocument:
+    load_settings(config_file)  # a file with a mistake in it is not edited: the message names the mistake
+    try:
+        with open(config_file, encoding="utf-8") as file:
+            return tomlkit.parse(file.read())
+    except FileNotFoundError:
+        return tomlkit.document()
+
+
+def _replace(config_file: str, text: str) -> None:
+    """Write beside the file, check what was written as settings, then rename over it (through a link: its target)."""
+    target = os.path.realpath(config_file)
+    folder = os.path.dirname(target)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".config-", suffix=".toml")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            load_settings(temporary)
+        except ConfigurationError as error:
+            raise UsageError(error.message.replace(temporary, config_file), hint="Nothing was changed.") from error
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

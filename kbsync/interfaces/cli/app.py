@@ -1,0 +1,50 @@
+"""The Typer app: every command registered by name. Imports nothing that a command itself can import when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbsync.interfaces.cli import add, check, config, documents, run, search, sources, status, wait, why
+from kbsync.interfaces.cli.exits import EPILOG
+
+app = typer.Typer(
+    name="kbsync",
+    help="Keeps a private, local, searchable knowledge base in step with your folders.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from kbsync.version import version
+
+        print(version())
+        raise typer.Exit
+
+
+@app.callback()
+def kbsync(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keeps a private, local, searchable knowledge base in step with your folders."""
+
+
+app.command("run")(run.run)
+app.command("add")(add.add)
+app.command("search")(search.search)
+app.command("status")(status.status)
+app.command("why")(why.why)
+app.command("wait")(wait.wait)
+app.command("check")(check.check)
+app.add_typer(sources.app, name="sources")
+app.add_typer(documents.app, name="documents")
+app.add_typer(config.app, name="config")

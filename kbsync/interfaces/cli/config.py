@@ -1,0 +1,88 @@
+"""`kbsync config`: where the configuration is, what it says, whether it is right."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from kbsync.errors import UsageError
+from kbsync.interfaces.cli.exits import errors_told
+from kbsync.interfaces.cli.output import line, print_json
+from kbsync.interfaces.cli.session import locations
+
+app = typer.Typer(help="The configuration.", no_args_is_help=True, rich_markup_mode=None)
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_TEMPLATE = """\
+# kbsync's configuration. `kbsync config check` finds mistakes; a running daemon follows changes by itself.
+
+# [[sources]]
+# path = "~/Documents"
+# recursive = true
+# include = []             # .gitignore syntax; empty: every supported type
+# ignore = ["drafts/"]     # .gitignore syntax, added to .gitignore, .kbignore and the built-in list
+"""
+
+
+@app.command("path")
+def path() -> None:
+    """Print where the configuration file is."""
+    line(locations().config_file)
+
+
+@app.command("show")
+def show(as_json: _Json = False) -> None:
+    """Print every setting that holds now: the file, KBSYNC_* variables and defaults together."""
+    with errors_told():
+        from kbsync.config.settings import load_settings
+
+        settings = load_settings(locations().config_file).model_dump(mode="json")
+    if as_json:
+        print_json(settings)
+        return
+    import tomlkit
+
+    line(tomlkit.dumps(_without_none(settings)).rstrip())
+
+
+@app.command("check")
+def check(as_json: _Json = False) -> None:
+    """Say whether the configuration can be used (exit code 78 where not)."""
+    with errors_told():
+        from kbsync.config.settings import load_settings
+
+        places = locations()
+        settings = load_settings(places.config_file)
+    missing = [source.path for source in settings.sources if not os.path.isdir(source.path)]
+    if as_json:
+        print_json({"ok": True, "path": places.config_file, "missing": missing})
+        return
+    line(f"{places.config_file} is right: {len(settings.sources)} sources.")
+    for source in missing:
+        line(f"{source} is not there now.")
+
+
+@app.command("init")
+def init() -> None:
+    """Write a configuration file with everything explained, where there is none."""
+    with errors_told():
+        target = locations().config_file
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        try:
+            with open(target, "x", encoding="utf-8") as file:
+                file.write(_TEMPLATE)
+        except FileExistsError:
+            raise UsageError(f"{target} is there already; nothing was changed.") from None
+    line(f"Wrote {target}.")
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    """TOML knows no null: what is unset is left out."""
+    return {
+        key: _without_none(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None
+    }

@@ -1,0 +1,97 @@
+"""`kbsync documents`: what is in the index."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told
+from kbsync.interfaces.cli.output import Record, line, print_json, size, table
+from kbsync.interfaces.cli.session import session
+
+app = typer.Typer(help="What is in the index.", no_args_is_help=True, rich_markup_mode=None)
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Id = Annotated[int, typer.Argument(metavar="ID", help="The document's number, as `search` and `list` show it.")]
+
+
+@app.command("list")
+def list_documents(
+    state: Annotated[
+        str, typer.Option("--state", help="current, superseded (an older version), missing (its file is gone) or all.")
+    ] = "current",
+    document_type: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")] = 100,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Leave out so many of the newest.")] = 0,
+    as_json: _Json = False,
+) -> None:
+    """List documents, newest first."""
+    with errors_told(), session() as operations:
+        answer = operations.documents(None if state == "all" else state, document_type, limit, offset)
+    if as_json:
+        print_json(answer)
+        return
+    rows = [
+        (document["id"], document["type"], document["state"], document["title"], _place(document))
+        for document in answer["documents"]
+    ]
+    table(rows, ("ID", "TYPE", "STATE", "TITLE", "PATH"))
+    if answer["total"] > offset + len(rows):
+        line(f"{len(rows)} of {answer['total']}.")
+
+
+@app.command("show")
+def show(document_id: _Id, as_json: _Json = False) -> None:
+    """Show a document with its chunks."""
+    with errors_told(), session() as operations:
+        answer = operations.document(document_id)
+    if as_json:
+        print_json(answer)
+        return
+    line(f"{answer['title']}  ({answer['type']}, {answer['state']}, {size(answer['size_bytes'])})")
+    for path in answer["paths"]:
+        line(path)
+    for chunk in answer["chunks"]:
+        header = chunk["metadata"].get("section_header")
+        line()
+        line(f"--- {chunk['position'] + 1}{f' · {header}' if header else ''}")
+        line(chunk["text"])
+
+
+@app.command("remove")
+def remove(
+    document_id: _Id,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Take a document out of the index. Your files stay; in followed folders they are left out from now on."""
+    with errors_told(), session() as operations:
+        document = operations.document(document_id)
+        if _is_only_copy(document) and not yes and not _confirmed(document):
+            raise typer.Exit(UNANSWERED)
+        answer = operations.remove_document(document_id)
+    if as_json:
+        print_json(answer)
+    else:
+        line(f"Removed {answer['removed']['title']}.")
+
+
+def _is_only_copy(document: Record) -> bool:
+    """A note, or a file that was added by hand: the original may be gone."""
+    return document["type"] == "note" or document["stored_path"] is not None
+
+
+def _confirmed(document: Record) -> bool:
+    if not sys.stdin.isatty():
+        complain(f"kbsync may hold the only copy of {document['title']!r}. Say --yes to remove it.")
+        return False
+    return typer.confirm(f"kbsync may hold the only copy of {document['title']!r}. Remove it?")
+
+
+def _place(document: Record) -> str:
+    paths = document["paths"]
+    if not paths:
+        return "note" if document["type"] == "note" else document["original_filename"] or ""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} (and {len(paths) - 1} more)"

@@ -1,0 +1,55 @@
+"""Exit codes, and how an error becomes one: a message on stderr, never a traceback for what was foreseen."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from kbsync.errors import ConfigurationError, KbsyncError, NotFound, NotRunning, UsageError
+
+DONE, FAILED, USAGE, NOTHING, UNREACHABLE, UNANSWERED, BAD_CONFIGURATION = 0, 1, 2, 3, 4, 5, 78
+
+EPILOG = (
+    "Exit codes: 0 done, 1 something failed, 2 wrong usage, 3 nothing found, 4 the daemon is not running, "
+    "5 a question went unanswered, 78 bad configuration."
+)
+
+_CODES: tuple[tuple[type[KbsyncError], int], ...] = (
+    (UsageError, USAGE),
+    (NotFound, NOTHING),
+    (NotRunning, UNREACHABLE),
+    (ConfigurationError, BAD_CONFIGURATION),
+)
+
+
+def code_of(error: KbsyncError) -> int:
+    """Return the exit code that belongs to an error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Turn a foreseen error into its message and exit code."""
+    try:
+        yield
+    except KbsyncError as error:
+        complain(str(error))
+        raise typer.Exit(code_of(error)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def complain(message: str) -> None:
+    """Print a message for people on stderr."""
+    print(f"kbsync: {printable(message)}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Return text without control characters: a file name or a document cannot steer the terminal."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for character in text
+    )

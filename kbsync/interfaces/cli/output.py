@@ -1,0 +1,38 @@
+"""How answers are printed: JSON as it is, tables and sentences with control characters made visible."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from kbsync.interfaces.cli.exits import printable
+
+Record = dict[str, Any]
+
+
+def print_json(record: Record) -> None:
+    """Print a record as JSON."""
+    print(json.dumps(record, ensure_ascii=False, indent=2))
+
+
+def line(text: str = "") -> None:
+    """Print a line for people."""
+    print(printable(text))
+
+
+def table(rows: Sequence[Sequence[object]], heads: Sequence[str]) -> None:
+    """Print rows under their heads, columns aligned, the last one as long as it is."""
+    cells = [list(heads), *([printable(str(cell)).replace("\n", " ") for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
+    for row in cells:
+        print("  ".join([*(row[i].ljust(widths[i]) for i in range(len(row) - 1)), row[-1]]))
+
+
+def size(count: float) -> str:
+    """Return a number of bytes for people."""
+    units = ("B", "kB", "MB", "GB", "TB")
+    power = 0
+    while count >= 1000 and power < len(units) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.0f} {units[power]}" if power == 0 else f"{count:.1f} {units[power]}"

@@ -1,0 +1,111 @@
+"""`kbsync run`: the daemon in the foreground, with the HTTP API on its Unix socket beside it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kbsync.interfaces.cli.exits import complain, errors_told
+
+if TYPE_CHECKING:
+    from kbsync.daemon.daemon import Daemon
+
+# A signal is acted on within this many seconds.
+_TICK_S = 0.2
+# A command that holds the data folder is waited for this long.
+_LOCK_WAIT_S = 60.0
+
+
+class Signals:
+    """What the operating system asked for. Handlers only set flags: anything more could deadlock the main thread."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self.reload = False
+
+    def install(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGHUP, self._on_reload)
+
+    def _on_stop(self, _number: int, _frame: object) -> None:
+        self.stop = True
+
+    def _on_reload(self, _number: int, _frame: object) -> None:
+        self.reload = True
+
+
+def run(
+    once: Annotated[bool, typer.Option("--once", help="End when everything is indexed.")] = False,
+    progress: Annotated[
+        bool | None, typer.Option("--progress/--no-progress", help="Show a progress bar (default: on a terminal).")
+    ] = None,
+) -> None:
+    """Watch the configured folders and keep the index in step, until Ctrl+C or SIGTERM; SIGHUP reloads."""
+    with errors_told():
+        signals = Signals()
+        signals.install()
+        _serve(signals, once, sys.stderr.isatty() if progress is None else progress)
+
+
+def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
+    from kbsync import log
+    from kbsync.compose import build_daemon, open_engine
+    from kbsync.config.settings import load_settings
+    from kbsync.daemon.lock import DataLock
+    from kbsync.interfaces.cli.session import locations
+    from kbsync.interfaces.http.app import build_app
+    from kbsync.interfaces.http.server import Server
+    from kbsync.interfaces.operations import Operations
+
+    places = locations()
+    settings = load_settings(places.config_file)
+    lock = DataLock(places.lock_file)
+    lock.acquire("daemon", _LOCK_WAIT_S)
+    try:
+        log.configure(places.log_file, settings.log_level, terminal=True)
+        engine = open_engine(places, settings)
+        try:
+            daemon = build_daemon(engine)
+            socket_path = places.socket_path()
+            server = Server(build_app(Operations(engine, daemon, [f"unix:{socket_path}"])), socket_path)
+            try:
+                daemon.start()
+                server.start()
+                lock.publish("daemon", socket_path)
+                if not settings.sources:
+                    complain("No folder is watched yet. `kbsync sources add FOLDER` adds one; this goes on meanwhile.")
+                _turn(daemon, signals, once, show_progress)
+            finally:
+                # No new requests, then the loops from the front of the flow to its end, then what they write to.
+                server.stop()
+                daemon.stop()
+        finally:
+            engine.close()
+    finally:
+        lock.release()
+
+
+def _turn(daemon: Daemon, signals: Signals, once: bool, show_progress: bool) -> None:
+    from kbsync.interfaces.cli.progress import Progress
+
+    ticket = daemon.rescan() if once else 0
+    bar = Progress(daemon.kb) if show_progress else None
+    try:
+        while not signals.stop:
+            daemon.tick()
+            if signals.reload:
+                signals.reload = False
+                daemon.ask_reload()
+            if bar is not None:
+                bar.update()
+            if once and daemon.settled(ticket):
+                return
+            time.sleep(_TICK_S)
+    finally:
+        if bar is not None:
+            bar.close()

@@ -1,0 +1,76 @@
+"""A command's way to the knowledge base: through the daemon where one runs, else by itself under the same lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kbsync.config.locations import Locations, locate
+from kbsync.daemon.lock import DataLock
+from kbsync.errors import EngineBusy
+from kbsync.interfaces.cli.client import running
+from kbsync.interfaces.cli.remote import Remote
+
+if TYPE_CHECKING:
+    from kbsync.compose import Engine
+    from kbsync.interfaces.operations import Operations
+
+# Another command ends within this many seconds, or the user is told about it.
+_LOCK_WAIT_S = 60.0
+
+
+def locations() -> Locations:
+    """Return where this user's things lie."""
+    return locate(os.environ)
+
+
+@contextmanager
+def session() -> Iterator[Remote | Operations]:
+    """Yield the running daemon, or the operations of an engine that this process opens and closes."""
+    with session_with_engine() as (operations, _engine):
+        yield operations
+
+
+@contextmanager
+def session_with_engine(workers: int | None = None) -> Iterator[tuple[Remote | Operations, Engine | None]]:
+    """Yield (operations, engine); the engine is None where the daemon has it. `workers` beats the setting."""
+    places = locations()
+    client = running(places)
+    if client is not None:
+        yield Remote(client), None
+        return
+    lock = DataLock(places.lock_file)
+    try:
+        lock.acquire("command", _LOCK_WAIT_S)
+    except EngineBusy:
+        client = running(places)  # a daemon began between the look and the lock
+        if client is None:
+            raise
+        yield Remote(client), None
+        return
+    try:
+        with _opened(places, workers) as (operations, engine):
+            yield operations, engine
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _opened(places: Locations, workers: int | None) -> Iterator[tuple[Operations, Engine]]:
+    from kbsync import log
+    from kbsync.compose import open_engine
+    from kbsync.config.settings import load_settings
+    from kbsync.interfaces.operations import Operations
+
+    settings = load_settings(places.config_file)
+    if workers is not None:
+        settings = settings.model_copy(update={"workers": workers})
+    log.configure(places.log_file, settings.log_level, terminal=False)
+    engine = open_engine(places, settings)
+    try:
+        engine.sources.follow(settings)
+        yield Operations(engine, None), engine
+    finally:
+        engine.close()

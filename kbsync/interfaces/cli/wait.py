@@ -1,0 +1,39 @@
+"""`kbsync wait`: until everything that is in the folders now is dealt with."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from kbsync.interfaces.cli.client import required
+from kbsync.interfaces.cli.exits import FAILED, complain, errors_told
+from kbsync.interfaces.cli.output import line, print_json
+from kbsync.interfaces.cli.remote import Remote
+from kbsync.interfaces.cli.session import locations
+
+_POLL_S = 0.2
+
+
+def wait(
+    timeout: Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait at most.")] = 3600.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Have every source looked at, and wait until nothing is left to do."""
+    with errors_told():
+        begun = time.monotonic()
+        daemon = Remote(required(locations()))
+        ticket = int(daemon.rescan()["ticket"])
+        while not (answer := daemon.settled(ticket))["settled"] and time.monotonic() - begun < timeout:
+            time.sleep(_POLL_S)
+    answer["seconds"] = round(time.monotonic() - begun, 2)
+    if as_json:
+        print_json(answer)
+    else:
+        counts = f"{answer['indexed']} indexed, {answer['skipped']} skipped, {answer['failed']} failed"
+        line(f"{'Settled' if answer['settled'] else 'Not settled'} after {answer['seconds']} s: {counts}.")
+        for path in answer["paused"]:
+            complain(f"{path} is paused; `kbsync status` tells why.")
+    if not answer["settled"]:
+        raise typer.Exit(FAILED)

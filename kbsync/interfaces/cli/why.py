@@ -1,0 +1,29 @@
+"""`kbsync why`: why a path is in its state."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from kbsync.interfaces.cli.exits import errors_told
+from kbsync.interfaces.cli.output import line, print_json
+from kbsync.interfaces.cli.session import session
+
+
+def why(
+    path: Annotated[str, typer.Argument(help="A file, in a source or added by hand.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what became of a file, and why."""
+    with errors_told(), session() as operations:
+        answer = operations.why(os.path.abspath(path))
+    if as_json:
+        print_json(answer)
+        return
+    reason = f" ({answer['reason']})" if answer["reason"] else ""
+    line(f"{answer['path']}: {answer['state']}{reason}")
+    line(answer["detail"])
+    if answer["document_id"] is not None:
+        line(f"document {answer['document_id']}, last seen {answer['last_seen_at']}")

@@ -1,0 +1,163 @@
+"""The HTTP API under /api/v1: thin routes over `Operations`. Routes below /local need the user's own file system."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from kbsync.errors import EngineBusy, FailFile, KbsyncError, NotFound, RetryLater, SkipFile, UsageError
+from kbsync.file_types import DocumentType
+from kbsync.interfaces.operations import LIMIT, Operations
+from kbsync.interfaces.paths import decoded, encoded
+from kbsync.model import SearchMode
+from kbsync.version import version
+
+_STATUS: tuple[tuple[type[KbsyncError], int], ...] = (
+    (UsageError, 400),
+    (NotFound, 404),
+    (EngineBusy, 409),
+    (SkipFile, 422),
+    (FailFile, 422),
+    (RetryLater, 503),
+)
+# More than anybody types; longer ones are refused, not cut.
+_QUERY_CHARACTERS = 10_000
+
+Record = dict[str, Any]
+Limit = Annotated[int, Query(ge=1, le=LIMIT)]
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+
+
+class NoteRequest(BaseModel):
+    """A note to add."""
+
+    text: str
+    title: str | None = None
+
+
+class SourceRequest(BaseModel):
+    """A folder to follow."""
+
+    path: str
+    recursive: bool = True
+    ignore: list[str] = []
+
+
+class PathRequest(BaseModel):
+    """A path of this machine, percent-encoded from its raw bytes, so that any name can be told."""
+
+    path: str
+    recursive: bool = False
+
+
+class AddRequest(BaseModel):
+    """Files to stage and queue, with what was set by hand. Paths as in PathRequest."""
+
+    paths: list[str] = Field(max_length=1000)
+    title: str | None = None
+    type: DocumentType | None = None
+    language: str | None = None
+
+
+def build_app(operations: Operations) -> FastAPI:
+    """Return the app. Every route blocks in a thread of its own; none holds the event loop."""
+    app = FastAPI(title="kbsync", version=version(), docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
+
+    @app.exception_handler(KbsyncError)
+    def failed(_request: Request, error: KbsyncError) -> JSONResponse:
+        status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+        return JSONResponse(
+            {"error": error.message, "hint": error.hint, "kind": type(error).__name__}, status_code=status
+        )
+
+    _add_public_routes(app, operations)
+    _add_local_routes(app, operations)
+    return app
+
+
+def _add_public_routes(app: FastAPI, operations: Operations) -> None:
+    @app.get("/api/v1/status")
+    def status() -> Record:
+        return operations.status()
+
+    @app.get("/api/v1/search")
+    def search(
+        q: Annotated[str, Query(max_length=_QUERY_CHARACTERS)],
+        mode: SearchMode = "hybrid",
+        limit: Limit = 10,
+        offset: Offset = 0,
+    ) -> Record:
+        return operations.search(q, mode, limit, offset)
+
+    @app.post("/api/v1/notes", status_code=202)
+    def note(request: NoteRequest) -> Record:
+        return operations.note(request.text, request.title)
+
+    @app.get("/api/v1/documents")
+    def documents(
+        state: Literal["current", "superseded", "missing", "all"] = "current",
+        type: DocumentType | None = None,  # noqa: A002 (the name in the API)
+        limit: Limit = 100,
+        offset: Offset = 0,
+    ) -> Record:
+        return operations.documents(None if state == "all" else state, type, limit, offset)
+
+    @app.get("/api/v1/documents/{document_id}")
+    def document(document_id: int) -> Record:
+        return operations.document(document_id)
+
+    @app.delete("/api/v1/documents/{document_id}")
+    def remove_document(document_id: int) -> Record:
+        return operations.remove_document(document_id)
+
+    @app.get("/api/v1/jobs")
+    def jobs(
+        state: Literal["queued", "processing", "done", "failed", "skipped"] | None = None, limit: Limit = 100
+    ) -> Record:
+        return operations.jobs(state, limit)
+
+    @app.get("/api/v1/sources")
+    def sources() -> Record:
+        return operations.sources()
+
+    @app.post("/api/v1/sources")
+    def add_source(request: SourceRequest) -> Record:
+        return operations.add_source(request.path, recursive=request.recursive, ignore=request.ignore)
+
+
+def _add_local_routes(app: FastAPI, operations: Operations) -> None:
+    @app.post("/api/v1/local/sources/remove")
+    def remove_source(request: PathRequest) -> Record:
+        return operations.remove_source(decoded(request.path))
+
+    @app.post("/api/v1/local/expand")
+    def expand(request: PathRequest) -> Record:
+        return encoded(operations.expand(decoded(request.path), recursive=request.recursive))
+
+    @app.post("/api/v1/local/add")
+    def add(request: AddRequest) -> Record:
+        paths = [decoded(path) for path in request.paths]
+        return encoded(operations.add(paths, request.title, request.type, request.language))
+
+    @app.post("/api/v1/local/jobs")
+    def jobs_by_id(job_ids: list[int]) -> Record:
+        return operations.jobs_by_id(job_ids)
+
+    @app.post("/api/v1/local/why")
+    def why(request: PathRequest) -> Record:
+        return operations.why(decoded(request.path))
+
+    @app.post("/api/v1/local/check")
+    def check() -> Record:
+        return operations.check()
+
+    @app.post("/api/v1/local/rescan")
+    def rescan() -> Record:
+        return operations.rescan()
+
+    @app.get("/api/v1/local/settled")
+    def settled(ticket: int) -> Record:
+        return operations.settled(ticket)

@@ -1,0 +1,112 @@
+"""The shapes of JSON that the command line and HTTP share. A contract: fields are added, never renamed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from kbsync.knowledge_base.explain import Explanation
+from kbsync.knowledge_base.integrity import Problem
+from kbsync.model import SearchResult
+from kbsync.store.chunks import StoredChunk
+from kbsync.store.documents import Document
+from kbsync.store.jobs import JobRow
+from kbsync.store.sources import SourceRow
+
+Record = dict[str, Any]
+
+
+def time_of(seconds: float | None) -> str | None:
+    """Return seconds since 1970 as ISO 8601 in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def shown_path(path: str | None) -> str | None:
+    """Return a path as text that JSON can carry: bytes that are no UTF-8 become `\\xNN`."""
+    return None if path is None else os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def search_record(result: SearchResult) -> Record:
+    """`{query, mode, took_ms, hits: [...]}`, and `notice` where the mode is not what was asked for."""
+    hits = []
+    for hit in result.hits:
+        record = asdict(hit)
+        record["path"] = shown_path(hit.path)
+        record["paths"] = [shown_path(path) for path in hit.paths]
+        hits.append(record)
+    return {
+        "query": result.query.encode("utf-8", "replace").decode(),
+        "mode": result.mode,
+        "took_ms": round(result.took_ms, 2),
+        "hits": hits,
+        "notice": result.notice,
+    }
+
+
+def document_record(document: Document, paths: list[str]) -> Record:
+    """A document with its live paths."""
+    return {
+        "id": document.id,
+        "title": document.title,
+        "type": document.type,
+        "language": document.language,
+        "state": document.state,
+        "reason": document.reason,
+        "content_hash": document.content_hash,
+        "original_filename": document.original_filename and shown_path(document.original_filename),
+        "stored_path": document.stored_path,
+        "size_bytes": document.size_bytes,
+        "page_count": document.page_count,
+        "paths": [shown_path(path) for path in paths],
+        "created_at": time_of(document.created_at),
+        "updated_at": time_of(document.updated_at),
+        "metadata": document.metadata,
+    }
+
+
+def chunk_record(chunk: StoredChunk) -> Record:
+    """A chunk of a document."""
+    return {
+        "id": chunk.id,
+        "position": chunk.position,
+        "text": chunk.text,
+        "token_count": chunk.token_count,
+        "metadata": chunk.metadata,
+    }
+
+
+def job_record(job: JobRow) -> Record:
+    """A job of the queue."""
+    record = asdict(job)
+    record["path"] = shown_path(job.path)
+    for name in ("not_before", "created_at", "updated_at"):
+        record[name] = time_of(record[name]) if record[name] else None
+    return record
+
+
+def source_record(row: SourceRow, counts: dict[str, int]) -> Record:
+    """A source with its state and how many paths are in each state."""
+    return {
+        "path": shown_path(row.path),
+        "mode": "mirror",
+        "state": row.state,
+        "reason": row.reason,
+        "detail": row.detail,
+        "last_scan_at": time_of(row.last_scan_at),
+        "files": {state: counts.get(state, 0) for state in ("indexed", "waiting", "skipped", "failed", "gone")},
+    }
+
+
+def why_record(explanation: Explanation) -> Record:
+    """`{path, state, reason, detail, document_id, last_seen_at}`."""
+    record = asdict(explanation)
+    record["path"] = shown_path(explanation.path)
+    record["last_seen_at"] = time_of(explanation.last_seen_at)
+    return record
+
+
+def check_record(problems: list[Problem]) -> Record:
+    """`{ok, problems: [{kind, detail, count, repaired}]}`."""
+    return {"ok": not problems, "problems": [{**asdict(problem), "repaired": False} for problem in problems]}

@@ -1,0 +1,217 @@
+"""What one transaction writes when a job ends: document, chunks, vectors, origin, file state, the job's end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kbsync.filesystem import Stat
+from kbsync.model import DocumentUpdate, Job, Origin
+from kbsync.queue import job_queue
+from kbsync.reasons import FileState, Reason
+from kbsync.store import documents, events, files, jobs, origins
+from kbsync.store.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended. `dropped`: its file changed meanwhile, so it runs again."""
+
+    state: jobs.JobState | None
+    document_id: int | None = None
+    chunk_count: int | None = None
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The version of a source's file that a job looked at, and the rules that judged it."""
+
+    stat: Stat | None
+    rules: str
+
+
+DROPPED = Outcome(None, dropped=True)
+
+
+def ingested(
+    connection: Connection,
+    job: Job,
+    update: DocumentUpdate,
+    embedder_id: int,
+    origin: Origin,
+    judged: Judged | None,
+    stored_path: str | None,
+    now: float,
+) -> Outcome:
+    """Write a new or re-made document. `judged` is set for a source's file, `stored_path` for a kept copy."""
+    if not job_queue.is_current(connection, job):
+        job_queue.run_again(connection, job, now)
+        return DROPPED
+    document_id = documents.write(connection, update, embedder_id, now)
+    events.record(connection, "indexed", now, source_id=job.source_id, path=origin.path, document_id=document_id)
+    return _placed(
+        connection,
+        job,
+        document_id,
+        update.content_hash,
+        update.reason,
+        origin,
+        judged,
+        stored_path,
+        now,
+        state="done",
+        chunk_count=len(update.chunks),
+    )
+
+
+def known(
+    connection: Connection,
+    job: Job,
+    content_hash: str,
+    origin: Origin,
+    judged: Judged | None,
+    stored_path: str | None,
+    now: float,
+) -> Outcome | None:
+    """Give known content its new origin; None where the document was removed meanwhile: then it is new content."""
+    if not job_queue.is_current(connection, job):
+        job_queue.run_again(connection, job, now)
+        return DROPPED
+    document = documents.by_hash(connection, content_hash)
+    if document is None:
+        return None
+    return _placed(
+        connection,
+        job,
+        document.id,
+        content_hash,
+        document.reason,
+        origin,
+        judged,
+        stored_path,
+        now,
+        state="done" if job.kind == "path" else "skipped",
+        chunk_count=None,
+    )
+
+
+def _placed(
+    connection: Connection,
+    job: Job,
+    document_id: int,
+    content_hash: str,
+    reason: Reason | None,
+    origin: Origin,
+    judged: Judged | None,
+    stored_path: str | None,
+    now: float,
+    *,
+    state: jobs.JobState,
+    chunk_count: int | None,
+) -> Outcome:
+    if origins.add(connection, document_id, origin, now) and chunk_count is None:
+        events.record(connection, "found", now, source_id=job.source_id, path=origin.path, document_id=document_id)
+    if stored_path is not None:
+        documents.set_stored_path(connection, document_id, stored_path, origin.path or "")
+    if judged is not None and job.source_id is not None:
+        files.account(
+            connection,
+            job.source_id,
+            job.path,
+            judged.stat,
+            FileState.INDEXED,
+            reason,
+            judged.rules,
+            now,
+            content_hash=content_hash,
+            document_id=document_id,
+        )
+    jobs.end(
+        connection,
+        job.id,
+        state,
+        now,
+        reason="already_indexed" if state == "skipped" else None,
+        document_id=document_id,
+        chunk_count=chunk_count,
+    )
+    return Outcome(state, document_id, chunk_count)
+
+
+def ended(
+    connection: Connection,
+    job: Job,
+    state: FileState,
+    reason: Reason,
+    message: str,
+    judged: Judged | None,
+    now: float,
+) -> Outcome:
+    """End a job as skipped or failed, the reason in the ledger.
+
+    What the path held before is no longer there: its origin ends as superseded. A failure to look at it (permission,
+    I/O) says nothing about the content, so then the last version stays.
+    """
+    if not job_queue.is_current(connection, job):
+        job_queue.run_again(connection, job, now)
+        return DROPPED
+    job_state: jobs.JobState = "failed" if state is FileState.FAILED else "skipped"
+    document_id = None
+    if job.source_id is not None:
+        if reason in (Reason.PERMISSION, Reason.IO, Reason.NO_SPACE, Reason.MODEL, Reason.CRASHED):
+            document_id = origins.document_of(connection, job.path)
+        else:
+            origins.end_path(connection, job.path, "superseded", now)
+        files.account(
+            connection,
+            job.source_id,
+            job.path,
+            judged.stat if judged else None,
+            state,
+            reason,
+            judged.rules if judged else "",
+            now,
+            detail=message,
+            document_id=document_id,
+        )
+    events.record(connection, job_state, now, source_id=job.source_id, path=job.path, detail=f"{reason}: {message}")
+    jobs.end(connection, job.id, job_state, now, reason=reason, error=message)
+    return Outcome(job_state)
+
+
+def recover(connection: Connection, now: float) -> list[tuple[str, str]]:
+    """Put back what a dead process was working on; return (path, message) of jobs that it died of too often.
+
+    For the start of the process that holds the lock. Those jobs have failed: their files are left alone until they
+    change.
+    """
+    buried = []
+    for source_id, path, job_id in job_queue.recover(connection, now, all_leases=True):
+        message = f"{path} was being read whenever kbsync died; it is left alone until it changes."
+        jobs.end(connection, job_id, "failed", now, reason=Reason.CRASHED, error=message)
+        known_file = None if source_id is None else files.known(connection, source_id, path)
+        if source_id is not None and known_file is not None:
+            document_id = origins.document_of(connection, path)
+            files.account(
+                connection,
+                source_id,
+                path,
+                known_file.stat,
+                FileState.FAILED,
+                Reason.CRASHED,
+                known_file.rules,
+                now,
+                detail=message,
+                document_id=document_id,
+            )
+        buried.append((path, message))
+    return buried
+
+
+def gone(connection: Connection, job: Job, now: float) -> Outcome:
+    """End a job whose file is not there any more. What that means for the document is the next scan's to say."""
+    if not job_queue.is_current(connection, job):
+        job_queue.run_again(connection, job, now)
+        return DROPPED
+    jobs.end(connection, job.id, "skipped", now, reason="gone")
+    return Outcome("skipped")

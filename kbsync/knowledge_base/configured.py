@@ -1,0 +1,69 @@
+"""The configured sources and their rows: config.toml says which there are, the database how they do."""
+
+from __future__ import annotations
+
+import threading
+
+from kbsync.clock import Clock
+from kbsync.config.settings import Settings
+from kbsync.model import Source
+from kbsync.store import events, files, jobs, origins, sources
+from kbsync.store.connection import Connection
+from kbsync.store.writer import Readers, Writer
+
+
+class ConfiguredSources:
+    """The current set. `follow` swaps it whole; every other method may be called from any thread."""
+
+    def __init__(self, writer: Writer, readers: Readers, clock: Clock) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._current: dict[int, Source] = {}
+
+    def follow(self, settings: Settings) -> tuple[list[Source], list[Source]]:
+        """Make the set what the settings say and return (new or changed, gone or changed) sources.
+
+        What came from a folder that is configured no more is hidden from search and kept, and its paths are forgotten.
+        """
+        with self._lock:
+            wanted = {}
+            rows = {row.path: row.id for row in self._readers.read(sources.listed)}
+            for entry in settings.sources:
+                source_id = rows.pop(entry.path, None)
+                if source_id is None:
+                    source_id = self._insert(entry.path)
+                wanted[source_id] = Source(
+                    source_id, entry.path, entry.mode, entry.recursive, entry.include, entry.ignore
+                )
+            for path, source_id in rows.items():
+                self._forget(source_id, path)
+            before, self._current = self._current, wanted
+        begun = [source for source in wanted.values() if before.get(source.id) != source]
+        ended = [source for source in before.values() if wanted.get(source.id) != source]
+        return begun, ended
+
+    def all(self) -> list[Source]:
+        """Return the sources, by path."""
+        return sorted(self._current.values(), key=lambda source: source.path)
+
+    def by_id(self, source_id: int) -> Source | None:
+        """Return a source, None where it is not configured (any more)."""
+        return self._current.get(source_id)
+
+    def _insert(self, path: str) -> int:
+        now = self._clock.now()
+        return self._writer.run(lambda connection: sources.ensure(connection, path, now))
+
+    def _forget(self, source_id: int, path: str) -> None:
+        now = self._clock.now()
+
+        def forget(connection: Connection) -> None:
+            origins.end_source(connection, source_id, now)
+            jobs.delete_of_source(connection, source_id)
+            files.delete_of_source(connection, source_id)
+            sources.delete(connection, source_id)
+            events.record(connection, "source_removed", now, path=path)
+
+        self._writer.run(forget)

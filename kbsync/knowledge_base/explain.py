@@ -1,0 +1,66 @@
+"""Says why a path is in its state, in a sentence, from the ledger, the queue and the origins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kbsync.errors import NotFound
+from kbsync.reasons import SENTENCES, FileState, Reason
+from kbsync.store import files, jobs, origins
+from kbsync.store.connection import Connection
+
+_STATE_SENTENCES = {
+    FileState.INDEXED: "It is indexed and searchable.",
+    FileState.WAITING: "It waits to be read.",
+    FileState.SKIPPED: "It was left out.",
+    FileState.FAILED: "It could not be read.",
+    FileState.GONE: "It is not there any more; what it held is kept, hidden from search.",
+}
+_STATE_OF_JOB = {
+    "queued": FileState.WAITING,
+    "processing": FileState.WAITING,
+    "failed": FileState.FAILED,
+    "skipped": FileState.SKIPPED,
+    "done": FileState.INDEXED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is known of a path. `detail` is for people; times are seconds since 1970."""
+
+    path: str
+    state: FileState
+    reason: str | None
+    detail: str
+    document_id: int | None
+    last_seen_at: float
+
+
+def why(connection: Connection, path: str) -> Explanation:
+    """Explain a path of a source, or one that was added by hand. Raises NotFound for one that was never seen."""
+    row = files.by_path(connection, path)
+    if row is not None:
+        return Explanation(
+            row.path,
+            row.state,
+            row.reason,
+            _detail(row.state, row.reason, row.detail),
+            row.document_id,
+            row.last_seen_at,
+        )
+    document_id, job = origins.document_of(connection, path), jobs.newest_of_path(connection, path)
+    if job is not None and (document_id is None or job.state in ("queued", "processing", "failed")):
+        state = _STATE_OF_JOB[job.state]
+        reason = Reason(job.reason) if job.reason in list(Reason) else None
+        return Explanation(path, state, job.reason, _detail(state, reason, job.error), document_id, job.updated_at)
+    if document_id is not None:
+        detail = "It was added by hand; a copy of it is indexed and searchable."
+        seen_at = job.updated_at if job is not None else 0.0
+        return Explanation(path, FileState.INDEXED, None, detail, document_id, seen_at)
+    raise NotFound(f"{path} was never seen.", hint="Is it in a source? `kbsync sources list` shows them.")
+
+
+def _detail(state: FileState, reason: Reason | None, detail: str | None) -> str:
+    sentence = _STATE_SENTENCES[state] if reason is None else SENTENCES[reason]
+    return f"{sentence} ({detail})" if detail else sentence

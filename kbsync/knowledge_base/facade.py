@@ -1,0 +1,150 @@
+"""The door to a knowledge base: search it, look at what is in it, take things out, check it."""
+
+from __future__ import annotations
+
+from kbsync.clock import Clock
+from kbsync.errors import NotFound
+from kbsync.knowledge_base import explain, integrity
+from kbsync.knowledge_base.adding import Adding
+from kbsync.knowledge_base.statistics import statistics
+from kbsync.model import SearchMode, SearchResult
+from kbsync.reasons import FileState, Reason
+from kbsync.search.hybrid import Search
+from kbsync.store import chunks, documents, events, files, jobs, maintenance, meta, origins, sources
+from kbsync.store.chunks import StoredChunk
+from kbsync.store.connection import Connection
+from kbsync.store.documents import Document
+from kbsync.store.jobs import JobRow
+from kbsync.store.stored_files import StoredFiles
+from kbsync.store.writer import Readers, Writer
+
+
+class KnowledgeBase:
+    """Everything a program asks of a knowledge base that is open. Any thread may ask."""
+
+    def __init__(
+        self, clock: Clock, writer: Writer, readers: Readers, search: Search, adding: Adding, stored: StoredFiles
+    ) -> None:
+        self._clock = clock
+        self._writer = writer
+        self._readers = readers
+        self._search = search
+        self._stored = stored
+        self.adding = adding
+
+    def search(self, query: str, mode: SearchMode = "hybrid", limit: int = 10, offset: int = 0) -> SearchResult:
+        """Find documents by their words and by meaning."""
+        return self._search.search(query, mode, limit, offset)
+
+    def documents(
+        self, *, state: str | None = "current", document_type: str | None = None, limit: int = 100, offset: int = 0
+    ) -> tuple[list[tuple[Document, list[str]]], int]:
+        """Return (documents with their live paths, newest first; how many there are in all)."""
+
+        def listed(connection: Connection) -> tuple[list[tuple[Document, list[str]]], int]:
+            found, total = documents.listed(
+                connection, state=state, document_type=document_type, limit=limit, offset=offset
+            )
+            return [(document, origins.live_paths(connection, document.id)) for document in found], total
+
+        return self._readers.read(listed)
+
+    def document(self, document_id: int) -> tuple[Document, list[str], list[StoredChunk]]:
+        """Return a document with its live paths and chunks. Raises NotFound."""
+
+        def read(connection: Connection) -> tuple[Document, list[str], list[StoredChunk]]:
+            document = documents.by_id(connection, document_id)
+            if document is None:
+                raise _no_document(document_id)
+            return document, origins.live_paths(connection, document_id), chunks.of_document(connection, document_id)
+
+        return self._readers.read(read)
+
+    def remove_document(self, document_id: int) -> Document:
+        """Take a document out of the index, its stored copy too; no file of a source is touched. Raises NotFound.
+
+        Its paths in watched folders are left out from now on, until they are added by hand.
+        """
+        now = self._clock.now()
+
+        def remove(connection: Connection) -> Document:
+            document = documents.by_id(connection, document_id)
+            if document is None:
+                raise _no_document(document_id)
+            for path in origins.live_source_paths(connection, document_id):
+                row = files.by_path(connection, path)
+                known = None if row is None else files.known(connection, row.source_id, row.path)
+                if row is not None and known is not None:
+                    files.account(
+                        connection,
+                        row.source_id,
+                        row.path,
+                        known.stat,
+                        FileState.SKIPPED,
+                        Reason.REMOVED_BY_YOU,
+                        known.rules,
+                        now,
+                    )
+            documents.delete(connection, document_id)
+            events.record(connection, "removed", now, document_id=document_id, detail=document.title)
+            return document
+
+        document = self._writer.run(remove)
+        if document.stored_path is not None:
+            self._stored.discard(document.stored_path)
+        return document
+
+    def sources(self) -> tuple[list[sources.SourceRow], dict[int, dict[str, int]]]:
+        """Return the folders known to the database and, for each, how many paths are in each state."""
+        return self._readers.read(lambda connection: (sources.listed(connection), files.counts(connection)))
+
+    def jobs(self, *, state: str | None = None, limit: int = 100) -> tuple[list[JobRow], int]:
+        """Return (newest jobs, how many there are in all)."""
+        return self._readers.read(lambda connection: jobs.listed(connection, state, limit))
+
+    def jobs_by_id(self, job_ids: list[int]) -> list[JobRow]:
+        """Return the jobs that exist among the ids."""
+        return self._readers.read(lambda connection: jobs.by_ids(connection, job_ids))
+
+    def unsettled(self) -> int:
+        """Return how many jobs are queued or processing."""
+        return self._readers.read(lambda connection: sum(jobs.counts(connection).values()))
+
+    def progress(self) -> tuple[int, int]:
+        """Return (how many paths of all sources are dealt with, how many wait)."""
+
+        def read(connection: Connection) -> tuple[int, int]:
+            counts = files.counts(connection).values()
+            done = sum(count.get(state, 0) for count in counts for state in ("indexed", "skipped", "failed"))
+            return done, sum(count.get("waiting", 0) for count in counts)
+
+        return self._readers.read(read)
+
+    def why(self, path: str) -> explain.Explanation:
+        """Say why a path is in its state. Raises NotFound for one that was never seen."""
+        return self._readers.read(lambda connection: explain.why(connection, path))
+
+    def check(self) -> list[integrity.Problem]:
+        """Check that the database is whole. The writer waits meanwhile: jobs go on after it."""
+        now = self._clock.now()
+
+        def check(connection: Connection) -> list[integrity.Problem]:
+            problems = integrity.check(connection)
+            meta.put(connection, meta.LAST_CHECK, f"{now} {'ok' if not problems else 'problems'}")
+            return problems
+
+        return self._writer.run(check)
+
+    def statistics(self) -> dict[str, object]:
+        """Return the parts of `status` that the database knows: `database`, `queue`, `files`, `last_check`."""
+
+        return self._readers.read(statistics)
+
+    def prune(self) -> None:
+        """Forget ended jobs and events that are old or too many."""
+        now = self._clock.now()
+        self._writer.run(lambda connection: maintenance.prune(connection, now))
+
+
+def _no_document(document_id: int) -> NotFound:
+    return NotFound(f"There is no document {document_id}.", hint="`kbsync documents list` shows them.")

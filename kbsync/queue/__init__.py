@@ -1,0 +1,1 @@
+"""What waits to be done: a persistent queue in the database itself, so that a job and its result commit together."""

@@ -1,0 +1,145 @@
+"""The rules of the queue: one live job a path, newest events first, small before large, leases, generations, back-off.
+
+Every function takes the writing connection: a claim, an acknowledgement and what belongs to it are one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kbsync.model import IngestOptions, Job, Priority
+from kbsync.queue import backoff
+from kbsync.reasons import FileState, Reason
+from kbsync.store import files, jobs
+from kbsync.store.connection import Connection
+
+# A worker extends its lease long before this; only a worker that is dead or hangs lets it run out.
+LEASE_S = 600.0
+# A file that changed while it was read is looked at again after this long; it is no attempt that failed.
+CHANGED_DELAY_S = 0.5
+
+
+def enqueue_path(connection: Connection, source_id: int, path: str, size: int, priority: Priority, now: float) -> int:
+    """Queue a source's path and return the job's id; a live job of the same path is renewed instead.
+
+    Events go newest first, what a scan found small before large.
+    """
+    sequence = -now if priority <= Priority.EVENT else float(size)
+    live = jobs.live_of_path(connection, source_id, path)
+    if live is None:
+        return jobs.insert(
+            connection,
+            "path",
+            path,
+            source_id=source_id,
+            priority=priority,
+            sequence=sequence,
+            staged_path=None,
+            options=IngestOptions(),
+            now=now,
+        )
+    job_id, state = live
+    if state == "processing":
+        jobs.raise_generation(connection, job_id, now)
+    else:
+        jobs.renew(connection, job_id, priority, sequence, now)
+    return job_id
+
+
+def enqueue_staged(
+    connection: Connection, path: str, staged_path: str, size: int, options: IngestOptions, now: float
+) -> int:
+    """Queue a staged copy of a file that was added by hand; `path` is where the user has it."""
+    return jobs.insert(
+        connection,
+        "staged",
+        path,
+        source_id=None,
+        priority=Priority.ADDED,
+        sequence=float(size),
+        staged_path=staged_path,
+        options=options,
+        now=now,
+    )
+
+
+def enqueue_note(connection: Connection, staged_path: str, size: int, options: IngestOptions, now: float) -> int:
+    """Queue a note whose text lies in a staged file. It has no path of its own."""
+    return jobs.insert(
+        connection,
+        "note",
+        "",
+        source_id=None,
+        priority=Priority.ADDED,
+        sequence=float(size),
+        staged_path=staged_path,
+        options=options,
+        now=now,
+    )
+
+
+def claim(connection: Connection, worst: Priority, now: float) -> Job | None:
+    """Take the next job that may run, no worse than `worst`; its attempt is counted before any work begins."""
+    job_id = jobs.next_queued(connection, worst, now)
+    if job_id is None:
+        return None
+    job = jobs.begin(connection, job_id, now + LEASE_S, now)
+    if job.source_id is not None:
+        files.set_reason(connection, job.source_id, job.path, Reason.PROCESSING, None)
+    return job
+
+
+def extend(connection: Connection, held: Sequence[int], now: float) -> None:
+    """Prolong the leases of the jobs that are being worked on."""
+    jobs.extend(connection, held, now + LEASE_S)
+
+
+def is_current(connection: Connection, job: Job) -> bool:
+    """Return whether the job's answer still counts: nobody else has it and its file did not change meanwhile."""
+    return jobs.generation(connection, job.id) == job.generation
+
+
+def run_again(connection: Connection, job: Job, now: float, delay: float = 0.0) -> None:
+    """Drop the answer and put the job back; the attempt does not count."""
+    _wait(connection, job, now, now + delay, job.attempts - 1, Reason.QUEUED, None)
+
+
+def retry(connection: Connection, job: Job, reason: Reason, error: str, now: float) -> bool:
+    """Put the job back with a growing delay and return True; False when its attempts are used up: then bury it."""
+    delay = backoff.delay(job.attempts)
+    if delay is None:
+        return False
+    _wait(connection, job, now, now + delay, job.attempts, Reason.RETRY, f"{reason}: {error}")
+    return True
+
+
+def recover(connection: Connection, now: float, *, all_leases: bool) -> list[tuple[int | None, str, int]]:
+    """Put jobs back whose worker is gone; return (source, path, job) of those that ended it too often: bury them.
+
+    `all_leases`: at the start of the process that holds the lock, nobody else can be working on anything.
+    """
+    dead = []
+    for job_id, attempts, source_id, path in jobs.processing(connection, float("inf") if all_leases else now):
+        if attempts >= backoff.MAX_ATTEMPTS:
+            dead.append((source_id, path, job_id))
+            continue
+        jobs.requeue(connection, job_id, now, not_before=0, attempts=attempts, reason=None, error=None)
+        if source_id is not None:
+            files.set_reason(connection, source_id, path, Reason.QUEUED, None)
+    return dead
+
+
+def _wait(
+    connection: Connection,
+    job: Job,
+    now: float,
+    not_before: float,
+    attempts: int,
+    reason: Reason,
+    error: str | None,
+) -> None:
+    jobs.requeue(connection, job.id, now, not_before=not_before, attempts=max(attempts, 0), reason=reason, error=error)
+    if job.source_id is not None:
+        known = files.known(connection, job.source_id, job.path)
+        if known is not None and known.state is FileState.WAITING:
+            files.set_reason(connection, job.source_id, job.path, reason, error)

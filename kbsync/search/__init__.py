@@ -1,0 +1,1 @@
+"""How things are found: words (FTS5) and meaning (vectors), fused."""

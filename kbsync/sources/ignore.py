@@ -1,0 +1,233 @@
+"""Which files of a source are left out, and why: secrets, the built-in list, .gitignore and .kbignore, the settings."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from pathspec import GitIgnoreSpec
+
+from kbsync.errors import ConfigurationError
+from kbsync.file_types import UNBOUNDED_TYPES, supported_endings, type_of
+from kbsync.filesystem import Stat
+from kbsync.model import Source
+from kbsync.reasons import Reason
+
+# In this order in each folder: where both speak of a file, kbsync's own has the last word.
+FOLDER_RULES = (".gitignore", ".kbignore")
+# A file of a type that cannot be read from its start only is left out above this many bytes.
+TOO_LARGE_BYTES = 200_000_000
+
+# Raise it when the code below judges otherwise although no pattern changed.
+_VERSION = 1
+
+_SECRET_FILES = (
+    *(".env*", "id_rsa*", "id_ed25519*", "id_ecdsa*", "id_dsa*"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", ".netrc", ".pgpass"),
+)
+_SECRET_FOLDERS = (".ssh", ".gnupg", ".aws")
+_NOISE_FILES = (
+    *(".*", "~$*"),  # hidden; the lock that an office program lays beside an open document
+    *("*.part", "*.crdownload", "*.download", "*.partial"),
+    *("*.swp", "*.swo", "*~", "#*#", "*.tmp"),
+)
+# `.*` covers .git, .hg, .svn, .venv, .tox, .nox and their like.
+_NOISE_FOLDERS = (".*", "node_modules", "bower_components", "__pycache__", "site-packages", "venv", "*.download")
+
+# The group by which pathspec tells that a pattern matched a folder on the way and not the name itself.
+_FOLDER_MARK = "ps_d"
+
+
+def _any_of(globs: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(glob) for glob in globs), re.IGNORECASE)
+
+
+_SECRET_FILE, _SECRET_FOLDER = _any_of(_SECRET_FILES), _any_of(_SECRET_FOLDERS)
+_NOISE_FILE, _NOISE_FOLDER = _any_of(_NOISE_FILES), _any_of(_NOISE_FOLDERS)
+
+
+def is_watchable(relative_folder: str) -> bool:
+    """Say whether events below a folder are worth having: no part of its path is on the built-in list.
+
+    A folder that other rules take back in is still read, by the scans.
+    """
+    return not any(_NOISE_FOLDER.match(name) for name in relative_folder.split("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    regex: re.Pattern[str]
+    leaves_out: bool
+
+    def matches(self, path: str) -> bool:
+        """Say whether the name itself is meant. Folders on the way were judged before, each for itself, as git does."""
+        if self.regex.search(path) is None:  # nearly always, and much faster than asking for all matches
+            return False
+        return any(_is_of_the_name(match, path) for match in self.regex.finditer(path))
+
+
+def _is_of_the_name(match: re.Match[str], path: str) -> bool:
+    if match.groupdict().get(_FOLDER_MARK) is not None:
+        return match.end(_FOLDER_MARK) == len(path)
+    # `docs/**` means what is in docs; pathspec also matches the slash behind the folder's own name.
+    return not (path.endswith("/") and match.end() == len(path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """Patterns of one place, last first; `prefix` is the folder they hold in, with a slash behind, or empty."""
+
+    prefix: str
+    patterns: tuple[_Pattern, ...]
+
+    def verdict(self, path: str) -> bool | None:
+        """Return True to leave out, False to take back in, None where no pattern speaks."""
+        if not path.startswith(self.prefix):
+            return None
+        below = path[len(self.prefix) :]
+        for pattern in self.patterns:
+            if pattern.matches(below):
+                return pattern.leaves_out
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRules:
+    """The rules that hold in one folder of a source; immutable. Paths are relative to the source, with `/`.
+
+    The last layer that speaks wins: the built-in list, then the rule files from the root down, then the settings'
+    own `ignore`. Secrets and kbsync's own data cannot be taken back in. A folder that is left out takes everything
+    below it along, so judge folders from the root down and stop at the first that is left out.
+    """
+
+    fingerprint: str
+    own_paths: frozenset[tuple[int, int]]
+    too_large_bytes: int
+    include: _Layer
+    settings: _Layer
+    folders: tuple[_Layer, ...] = ()
+
+    def judge_file(self, relative_path: str, stat: Stat) -> Reason | None:
+        """Return why a path that is no folder is left out, None where it is to be indexed."""
+        name = relative_path.rpartition("/")[2]
+        if stat.kind == "symlink":
+            return Reason.SYMLINK
+        if stat.kind != "file":
+            return Reason.SPECIAL
+        if _SECRET_FILE.match(name):
+            return Reason.SECRET
+        if self._left_out(relative_path, noise=_NOISE_FILE.match(name) is not None):
+            return Reason.IGNORED
+        if self.include.patterns and not self._included(relative_path):
+            return Reason.IGNORED
+        kind = type_of(relative_path)
+        if kind is None:
+            return Reason.UNSUPPORTED
+        if stat.size == 0:
+            return Reason.EMPTY
+        if stat.size > self.too_large_bytes and kind not in UNBOUNDED_TYPES:
+            return Reason.TOO_LARGE
+        return None
+
+    def judge_folder(self, relative_path: str, stat: Stat) -> Reason | None:
+        """Return why a folder is not entered, None where it is."""
+        name = relative_path.rpartition("/")[2]
+        if (stat.device, stat.inode) in self.own_paths:
+            return Reason.IGNORED
+        if _SECRET_FOLDER.match(name):
+            return Reason.SECRET
+        if self._left_out(relative_path + "/", noise=_NOISE_FOLDER.match(name) is not None):
+            return Reason.IGNORED
+        return None
+
+    def with_folder_rules(self, relative_folder: str, text: str) -> IgnoreRules:
+        """Return these rules with a rule file's text added that lies in a folder (empty for the source's own).
+
+        Lines that are no patterns are passed over, as git does.
+        """
+        prefix = relative_folder + "/" if relative_folder else ""
+        layer = _Layer(prefix, _compiled(text))
+        if not layer.patterns:
+            return self
+        return replace(
+            self, folders=(*self.folders, layer), fingerprint=_digest((self.fingerprint, relative_folder, text))
+        )
+
+    def _left_out(self, path: str, *, noise: bool) -> bool:
+        for layer in (self.settings, *reversed(self.folders)):
+            verdict = layer.verdict(path)
+            if verdict is not None:
+                return verdict
+        return noise
+
+    def _included(self, path: str) -> bool:
+        # `docs/` asks for everything below: here a folder on the way counts too.
+        steps = [path, *(path[: at + 1] for at, letter in enumerate(path) if letter == "/")]
+        verdicts = [self.include.verdict(step) for step in steps]
+        return next((verdict for verdict in verdicts if verdict is not None), False)
+
+
+@lru_cache(maxsize=64)
+def rules_for(
+    source: Source, own_paths: frozenset[tuple[int, int]] = frozenset(), too_large_bytes: int = TOO_LARGE_BYTES
+) -> IgnoreRules:
+    """Build the rules that hold at a source's root. `own_paths`: (device, inode) of kbsync's own data folders.
+
+    Raises ConfigurationError for a pattern that cannot be read.
+    """
+    for setting, patterns in (("ignore", source.ignore), ("include", source.include)):
+        for pattern in patterns:
+            _checked(source, setting, pattern)
+    judged_by = (
+        *(str(_VERSION), str(too_large_bytes), supported_endings()),
+        *_SECRET_FILES,
+        *_SECRET_FOLDERS,
+        *_NOISE_FILES,
+        *_NOISE_FOLDERS,
+        *("include", *source.include, "ignore", *source.ignore),
+    )
+    return IgnoreRules(
+        fingerprint=_digest(judged_by),
+        own_paths=own_paths,
+        too_large_bytes=too_large_bytes,
+        include=_Layer("", _compiled("\n".join(source.include))),
+        settings=_Layer("", _compiled("\n".join(source.ignore))),
+    )
+
+
+def _checked(source: Source, setting: str, pattern: str) -> None:
+    try:
+        GitIgnoreSpec.from_lines([pattern])
+    except (ValueError, re.error) as error:
+        raise ConfigurationError(
+            f"The pattern {pattern!r} in `{setting}` of the source {source.path!r} cannot be read: {error}.",
+            hint="Write it as a line of a .gitignore file.",
+        ) from error
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str) -> tuple[_Pattern, ...]:
+    """Return a rule file's patterns, the last line first."""
+    patterns = []
+    for line in text.removeprefix("\ufeff").split("\n"):
+        try:
+            spec = GitIgnoreSpec.from_lines([line.removesuffix("\r")])
+        except (ValueError, re.error):
+            continue  # git passes over such a line as well
+        patterns += [
+            _Pattern(pattern.regex, pattern.include)
+            for pattern in spec.patterns
+            if pattern.include is not None and pattern.regex is not None
+        ]
+    return tuple(reversed(patterns))
+
+
+def _digest(parts: Sequence[str]) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        digest.update(part.encode("utf-8", "surrogateescape") + b"\0")
+    return digest.hexdigest()

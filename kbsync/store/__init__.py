@@ -1,0 +1,1 @@
+"""Where everything is kept: one SQLite file. A table has one module, functions take the connection."""

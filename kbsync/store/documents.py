@@ -1,0 +1,156 @@
+"""The table `documents`: one row for each content."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import apsw
+
+from kbsync.file_types import DocumentType
+from kbsync.model import DocumentUpdate, Metadata, TitleSource
+from kbsync.reasons import Reason
+from kbsync.store import chunks, origins, vectors
+
+_COLUMNS = (
+    "id, title, title_source, type, language, type_by_hand, content_hash, original_filename, stored_path, size_bytes, "
+    "page_count, reason, state, converter_fingerprint, chunker_fingerprint, created_at, updated_at, metadata"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A row of `documents`. Times are seconds since 1970."""
+
+    id: int
+    title: str
+    title_source: TitleSource
+    type: DocumentType
+    language: str | None
+    type_by_hand: bool
+    content_hash: str
+    original_filename: str | None
+    stored_path: str | None
+    size_bytes: int
+    page_count: int | None
+    reason: Reason | None
+    state: Literal["current", "superseded", "missing"]
+    converter_fingerprint: str
+    chunker_fingerprint: str
+    created_at: float
+    updated_at: float
+    metadata: Metadata
+
+
+def by_hash(connection: apsw.Connection, content_hash: str) -> Document | None:
+    """Return the document with this content, None where there is none."""
+    row = connection.execute(f"SELECT {_COLUMNS} FROM documents WHERE content_hash = ?", (content_hash,)).fetchone()
+    return None if row is None else _document(row)
+
+
+def by_id(connection: apsw.Connection, document_id: int) -> Document | None:
+    """Return the document, None where there is none."""
+    row = connection.execute(f"SELECT {_COLUMNS} FROM documents WHERE id = ?", (document_id,)).fetchone()
+    return None if row is None else _document(row)
+
+
+def listed(
+    connection: apsw.Connection, *, state: str | None, document_type: str | None, limit: int, offset: int
+) -> tuple[list[Document], int]:
+    """Return (documents newest first, how many there are in all); None filters nothing."""
+    where = "(?1 IS NULL OR state = ?1) AND (?2 IS NULL OR type = ?2)"
+    total = connection.execute(f"SELECT count(*) FROM documents WHERE {where}", (state, document_type)).get
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM documents WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT ?3 OFFSET ?4",
+        (state, document_type, limit, offset),
+    )
+    return [_document(row) for row in rows], int(total)
+
+
+def write(connection: apsw.Connection, update: DocumentUpdate, embedder_id: int, now: float) -> int:
+    """Write one content whole: its row, chunks (and by triggers FTS) and vectors; return its id.
+
+    Known content is replaced in place and keeps its id, its stored copy and when it was made.
+    """
+    known = connection.execute("SELECT id FROM documents WHERE content_hash = ?", (update.content_hash,)).get
+    values = (
+        update.title,
+        update.title_source,
+        update.type,
+        update.language,
+        int(update.type_by_hand),
+        update.original_filename,
+        update.size_bytes,
+        update.page_count,
+        update.reason,
+        update.converter_fingerprint,
+        update.chunker_fingerprint,
+        json.dumps(update.metadata, ensure_ascii=False),
+        now,
+    )
+    if known is None:
+        connection.execute(
+            "INSERT INTO documents (title, title_source, type, language, type_by_hand, original_filename, size_bytes, "
+            "page_count, reason, converter_fingerprint, chunker_fingerprint, metadata, updated_at, created_at, "
+            "content_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*values, now, update.content_hash),
+        )
+        document_id = connection.last_insert_rowid()
+    else:
+        document_id = int(known)
+        connection.execute(
+            "UPDATE documents SET title = ?, title_source = ?, type = ?, language = ?, type_by_hand = ?, "
+            "original_filename = coalesce(?, original_filename), size_bytes = ?, page_count = ?, reason = ?, "
+            "converter_fingerprint = ?, chunker_fingerprint = ?, metadata = ?, updated_at = ? WHERE id = ?",
+            (*values, document_id),
+        )
+        vectors.delete_of(connection, document_id)
+        chunks.delete_of(connection, document_id)
+    ids = chunks.insert(connection, document_id, update.chunks)
+    if update.vectors is not None:
+        vectors.insert(connection, embedder_id, ids, [chunk.enriched_text for chunk in update.chunks], update.vectors)
+    return document_id
+
+
+def set_stored_path(connection: apsw.Connection, document_id: int, stored_path: str, original_filename: str) -> None:
+    """Record where the copy lies and what the file was called."""
+    connection.execute(
+        "UPDATE documents SET stored_path = ?, original_filename = coalesce(original_filename, ?) WHERE id = ?",
+        (stored_path, original_filename, document_id),
+    )
+
+
+def stored_paths(connection: apsw.Connection) -> set[str]:
+    """Return where every stored copy lies."""
+    return {
+        str(path) for (path,) in connection.execute("SELECT stored_path FROM documents WHERE stored_path IS NOT NULL")
+    }
+
+
+def delete(connection: apsw.Connection, document_id: int) -> None:
+    """Delete a document with its chunks, FTS rows, vectors and origins. Files and jobs that name it forget it."""
+    vectors.delete_of(connection, document_id)
+    chunks.delete_of(connection, document_id)
+    origins.delete_of(connection, document_id)
+    connection.execute("UPDATE files SET document_id = NULL WHERE document_id = ?", (document_id,))
+    connection.execute("UPDATE jobs SET document_id = NULL WHERE document_id = ?", (document_id,))
+    connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
+
+
+def count_by_type(connection: apsw.Connection) -> dict[str, int]:
+    """Return how many current documents there are of each type."""
+    return {
+        str(document_type): int(count)
+        for document_type, count in connection.execute(
+            "SELECT type, count(*) FROM documents WHERE state = 'current' GROUP BY type ORDER BY type"
+        )
+    }
+
+
+def _document(row: tuple[object, ...]) -> Document:
+    values = list(row)
+    values[5] = bool(values[5])
+    values[11] = None if values[11] is None else Reason(cast(str, values[11]))
+    values[-1] = json.loads(cast(str, values[-1]))
+    return Document(*values)  # type: ignore[arg-type]  # the columns are in the order of the fields; STRICT checks types

@@ -1,0 +1,34 @@
+"""The table `meta`: single values about the database itself."""
+
+from __future__ import annotations
+
+import apsw
+
+TOKENIZER = "tokenizer"
+LIVE_EMBEDDER = "live_embedder"
+VECTOR_GENERATION = "vector_generation"
+LAST_CHECK = "last_check"
+
+
+def get(connection: apsw.Connection, key: str) -> str | None:
+    """Return the value, None where it was never put."""
+    value = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+    return None if value is None else str(value)
+
+
+def put(connection: apsw.Connection, key: str, value: str) -> None:
+    """Insert or replace a value."""
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
+
+
+def vector_generation(connection: apsw.Connection) -> int:
+    """Return the number that rises with every change of what vector search sees."""
+    return int(get(connection, VECTOR_GENERATION) or 0)
+
+
+def raise_vector_generation(connection: apsw.Connection) -> None:
+    """Say that a vector came or went, or that a document was hidden or shown."""
+    put(connection, VECTOR_GENERATION, str(vector_generation(connection) + 1))

@@ -1,0 +1,146 @@
+"""The table `origins`: why a document is here. Its state follows from them; their names are searchable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import apsw
+
+from kbsync.model import Origin
+from kbsync.store import meta
+
+EndedBecause = Literal["superseded", "missing", "removed"]
+
+
+def add(connection: apsw.Connection, document_id: int, origin: Origin, now: float) -> bool:
+    """Record why a document is here and return True, or False where that was known.
+
+    A path of a source holds one content at a time: its origin of another document ends as superseded.
+    """
+    path = None if origin.path is None else os.fsencode(origin.path)
+    if origin.kind == "path":
+        before = _live_of_path(connection, path)
+        if before is not None and before[1] == document_id:
+            return False
+        if before is not None:
+            _end(connection, [before[0]], "superseded", now)
+    known = connection.execute(
+        "SELECT id FROM origins WHERE document_id = ? AND kind = ? AND path IS ? AND live = 1",
+        (document_id, origin.kind, path),
+    ).get
+    if known is not None:
+        return False
+    connection.execute(
+        "INSERT INTO origins (document_id, kind, source_id, path, live, since) VALUES (?, ?, ?, ?, 1, ?)",
+        (document_id, origin.kind, origin.source_id, path, now),
+    )
+    _index_name(connection, connection.last_insert_rowid(), origin.path)
+    _refresh_state(connection, document_id)
+    return True
+
+
+def end_path(connection: apsw.Connection, path: str, because: EndedBecause, now: float) -> int | None:
+    """End the live origin of a source's path; return the document it pointed at, None where there was none."""
+    row = _live_of_path(connection, os.fsencode(path))
+    if row is None:
+        return None
+    _end(connection, [row[0]], because, now)
+    return row[1]
+
+
+def end_source(connection: apsw.Connection, source_id: int, now: float) -> None:
+    """End every live origin of a source that was taken out of the configuration, and forget its number in all."""
+    rows: list[Any] = connection.execute(
+        "SELECT id FROM origins WHERE source_id = ? AND live = 1", (source_id,)
+    ).fetchall()
+    _end(connection, [row[0] for row in rows], "removed", now)
+    connection.execute("UPDATE origins SET source_id = NULL WHERE source_id = ?", (source_id,))
+
+
+def delete_of(connection: apsw.Connection, document_id: int) -> None:
+    """Delete every origin of a document that is about to be deleted itself."""
+    connection.execute(
+        "DELETE FROM names_fts WHERE rowid IN (SELECT id FROM origins WHERE document_id = ? AND live = 1)",
+        (document_id,),
+    )
+    connection.execute("DELETE FROM origins WHERE document_id = ?", (document_id,))
+
+
+def live_paths(connection: apsw.Connection, document_id: int) -> list[str]:
+    """Return the paths that hold this document now, lexically first one first (by raw bytes)."""
+    rows = connection.execute(
+        "SELECT DISTINCT path FROM origins WHERE document_id = ? AND live = 1 AND path IS NOT NULL ORDER BY path",
+        (document_id,),
+    )
+    return [os.fsdecode(path) for (path,) in rows]
+
+
+def live_source_paths(connection: apsw.Connection, document_id: int) -> list[str]:
+    """Return the paths in watched folders that hold this document now."""
+    rows = connection.execute(
+        "SELECT path FROM origins WHERE document_id = ? AND live = 1 AND kind = 'path' ORDER BY path", (document_id,)
+    )
+    return [os.fsdecode(path) for (path,) in rows]
+
+
+def document_of(connection: apsw.Connection, path: str) -> int | None:
+    """Return the document that a path (of any kind) brought most recently and still holds, None where there is none."""
+    value = connection.execute(
+        "SELECT document_id FROM origins WHERE path = ? AND live = 1 ORDER BY since DESC, id DESC LIMIT 1",
+        (os.fsencode(path),),
+    ).get
+    return None if value is None else int(value)
+
+
+def index_names(connection: apsw.Connection) -> None:
+    """Fill `names_fts` (which must be empty) with every live origin's name."""
+    rows: list[Any] = connection.execute("SELECT id, path FROM origins WHERE live = 1 AND path IS NOT NULL").fetchall()
+    for origin_id, path in rows:
+        _index_name(connection, origin_id, os.fsdecode(path))
+
+
+def _index_name(connection: apsw.Connection, origin_id: int, path: str | None) -> None:
+    if path is not None:
+        connection.execute("INSERT INTO names_fts (rowid, name) VALUES (?, ?)", (origin_id, searchable_name(path)))
+
+
+def searchable_name(path: str) -> str:
+    """Return the file's name and its two nearest folders as text to search; bytes that are no UTF-8 become U+FFFD."""
+    parts = [part for part in path.split(os.sep) if part][-3:]
+    return os.fsencode(" ".join(parts)).decode("utf-8", "replace")
+
+
+def _live_of_path(connection: apsw.Connection, path: bytes | None) -> tuple[int, int] | None:
+    """Return (origin, document) of a source's path, None where it holds nothing."""
+    row: Any = connection.execute(
+        "SELECT id, document_id FROM origins WHERE kind = 'path' AND live = 1 AND path = ?", (path,)
+    ).fetchone()
+    return None if row is None else (int(row[0]), int(row[1]))
+
+
+def _end(connection: apsw.Connection, ids: Iterable[int], because: EndedBecause, now: float) -> None:
+    for origin_id in ids:
+        connection.execute(
+            "UPDATE origins SET live = 0, until = ?, ended_because = ? WHERE id = ?", (now, because, origin_id)
+        )
+        connection.execute("DELETE FROM names_fts WHERE rowid = ?", (origin_id,))
+        document_id = connection.execute("SELECT document_id FROM origins WHERE id = ?", (origin_id,)).get
+        _refresh_state(connection, document_id)
+
+
+def _refresh_state(connection: apsw.Connection, document_id: int) -> None:
+    """Current while any origin is live; else what ended its last one says: other content there, or nothing."""
+    connection.execute(
+        """
+        UPDATE documents SET state = CASE
+            WHEN EXISTS (SELECT 1 FROM origins WHERE document_id = documents.id AND live = 1) THEN 'current'
+            WHEN (SELECT ended_because FROM origins WHERE document_id = documents.id
+                  ORDER BY until DESC, id DESC LIMIT 1) = 'superseded' THEN 'superseded'
+            ELSE 'missing' END
+        WHERE id = ?
+        """,
+        (document_id,),
+    )
+    meta.raise_vector_generation(connection)

@@ -1,0 +1,147 @@
+"""Vectors: an ordinary table for each embedder, `vectors_{id}`; which one is live is a row in `meta`.
+
+A vector is kept with the hash of the enriched text it was made of. That is the embedding cache too: a text that is
+in the table, also of a superseded version, is never embedded again, and nothing is stored twice for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import apsw
+
+from kbsync.errors import FailFile
+from kbsync.model import Embedder
+from kbsync.reasons import Reason
+from kbsync.store import meta
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kbsync.model import Vectors
+
+
+def use_embedder(connection: apsw.Connection, embedder: Embedder, now: float) -> int:
+    """Return the embedder's row id, its table made where it is new; the first one ever becomes live."""
+    row = connection.execute("SELECT id FROM embedders WHERE fingerprint = ?", (embedder.fingerprint,)).get
+    if row is None:
+        connection.execute(
+            "INSERT INTO embedders (fingerprint, model_name, dimension, created_at) VALUES (?, ?, ?, ?)",
+            (embedder.fingerprint, embedder.model_name, embedder.dimension, now),
+        )
+        row = connection.last_insert_rowid()
+        connection.execute(
+            f"CREATE TABLE vectors_{int(row)} (chunk_id INTEGER PRIMARY KEY REFERENCES chunks (id), "
+            "text_hash BLOB NOT NULL, embedding BLOB NOT NULL) STRICT"
+        )
+        connection.execute(f"CREATE INDEX vectors_{int(row)}_text ON vectors_{int(row)} (text_hash)")
+    if meta.get(connection, meta.LIVE_EMBEDDER) is None:
+        meta.put(connection, meta.LIVE_EMBEDDER, str(row))
+    return int(row)
+
+
+def live_embedder(connection: apsw.Connection) -> int | None:
+    """Return the row id of the embedder whose vectors search uses, None before the first."""
+    value = meta.get(connection, meta.LIVE_EMBEDDER)
+    return None if value is None else int(value)
+
+
+def text_hash(enriched_text: str) -> bytes:
+    """Return the key of a text in the embedding cache."""
+    return hashlib.sha256(enriched_text.encode("utf-8", "surrogatepass")).digest()
+
+
+def insert(
+    connection: apsw.Connection, embedder_id: int, chunk_ids: Sequence[int], texts: Sequence[str], rows: Vectors
+) -> None:
+    """Insert one vector a chunk. Raises FailFile(MODEL) unless each is finite, non-zero and of the right length."""
+    import numpy as np
+
+    dimension = connection.execute("SELECT dimension FROM embedders WHERE id = ?", (embedder_id,)).get
+    matrix = np.ascontiguousarray(rows, dtype=np.float32)
+    if matrix.shape != (len(chunk_ids), dimension):
+        raise FailFile(
+            Reason.MODEL, f"The model gave vectors of shape {matrix.shape}, not ({len(chunk_ids)}, {dimension})."
+        )
+    if not np.isfinite(matrix).all() or not (np.linalg.norm(matrix, axis=1) > 0).all():
+        raise FailFile(Reason.MODEL, "The model gave a vector that is zero or not a number.")
+    connection.executemany(
+        f"INSERT INTO vectors_{int(embedder_id)} (chunk_id, text_hash, embedding) VALUES (?, ?, ?)",
+        ((chunk_ids[i], text_hash(texts[i]), matrix[i].tobytes()) for i in range(len(chunk_ids))),
+    )
+    meta.raise_vector_generation(connection)
+
+
+def delete_of(connection: apsw.Connection, document_id: int) -> None:
+    """Delete the vectors of a document's chunks, in every embedder's table."""
+    for table in _tables(connection):
+        connection.execute(
+            f"DELETE FROM {table} WHERE chunk_id IN (SELECT id FROM chunks WHERE document_id = ?)", (document_id,)
+        )
+    meta.raise_vector_generation(connection)
+
+
+def known(connection: apsw.Connection, embedder_id: int, texts: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+    """Return the vectors that this embedder made of any of the texts before."""
+    import numpy as np
+
+    found = {}
+    for text in texts:
+        blob = connection.execute(
+            f"SELECT embedding FROM vectors_{int(embedder_id)} WHERE text_hash = ? LIMIT 1", (text_hash(text),)
+        ).get
+        if blob is not None:
+            found[text] = np.frombuffer(blob, dtype=np.float32)
+    return found
+
+
+def ids(connection: apsw.Connection, embedder_id: int) -> NDArray[np.int64]:
+    """Return every chunk id that has a vector, ascending."""
+    import numpy as np
+
+    rows = connection.execute(f"SELECT chunk_id FROM vectors_{int(embedder_id)} ORDER BY chunk_id")
+    return np.fromiter((row[0] for row in rows), dtype=np.int64)
+
+
+def load(connection: apsw.Connection, embedder_id: int, chunk_ids: Iterable[int]) -> Vectors:
+    """Return the vectors of these chunks, which must exist, in the ids' ascending order, shape (n, dimension)."""
+    import numpy as np
+
+    dimension = int(connection.execute("SELECT dimension FROM embedders WHERE id = ?", (embedder_id,)).get)
+    rows = connection.execute(
+        f"SELECT embedding FROM vectors_{int(embedder_id)} WHERE chunk_id IN (SELECT value FROM json_each(?)) "
+        "ORDER BY chunk_id",
+        (json.dumps([int(chunk_id) for chunk_id in chunk_ids]),),
+    )
+    joined = b"".join(row[0] for row in rows)
+    return np.frombuffer(joined, dtype=np.float32).reshape(-1, dimension)
+
+
+def current_chunks(connection: apsw.Connection) -> NDArray[np.int64]:
+    """Return the ids of all chunks of current documents, ascending."""
+    import numpy as np
+
+    rows = connection.execute(
+        "SELECT chunks.id FROM chunks JOIN documents ON documents.id = chunks.document_id "
+        "WHERE documents.state = 'current' ORDER BY chunks.id"
+    )
+    return np.fromiter((row[0] for row in rows), dtype=np.int64)
+
+
+def nearest(connection: apsw.Connection, embedder_id: int, query: bytes, limit: int) -> list[tuple[int, float]]:
+    """Return (chunk id, cosine similarity) by exact search in SQL, best first. It proves the matrix right."""
+    rows = connection.execute(
+        f"SELECT v.chunk_id, 1.0 - vec_distance_cosine(v.embedding, ?) AS score FROM vectors_{int(embedder_id)} AS v "
+        "JOIN chunks ON chunks.id = v.chunk_id JOIN documents ON documents.id = chunks.document_id "
+        "WHERE documents.state = 'current' ORDER BY score DESC, v.chunk_id LIMIT ?",
+        (query, limit),
+    )
+    return [(int(chunk_id), float(score)) for chunk_id, score in rows]
+
+
+def _tables(connection: apsw.Connection) -> list[str]:
+    return [f"vectors_{int(row[0])}" for row in connection.execute("SELECT id FROM embedders")]

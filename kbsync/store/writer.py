@@ -1,0 +1,173 @@
+"""The single writer: one connection, one thread, many callers. Work that waits together is committed together.
+
+Without `start()` the work runs in the thread of the caller, one at a time: commands and step-by-step tests use it so.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import apsw
+
+from kbsync.errors import RetryLater, StopEngine
+from kbsync.reasons import Reason
+from kbsync.store import migrations
+from kbsync.store.connection import connect_writer, translated
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], T]
+
+# One fsync serves this many waiting callers at the most; more would make the first of them wait too long.
+GROUP_LIMIT = 64
+
+
+@dataclass(slots=True)
+class _Request:
+    work: Work[Any]
+    future: Future[Any]
+
+
+class Writer:
+    """Runs functions of the writing connection, each whole or not at all, and returns when they are on the disk."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._inline = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._connection: apsw.Connection | None = None
+
+    def open(self) -> list[str]:
+        """Connect and bring the schema up to date; return the names of migrations that ran. Raises StopEngine."""
+        self._connection = connect_writer(self.path)
+        with translated(self.path):
+            return migrations.init_schema(self._connection)
+
+    def start(self) -> None:
+        """Give the connection to a thread of its own."""
+        self._thread = threading.Thread(target=self._loop, name="writer", daemon=True)
+        self._thread.start()
+
+    def alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def run(self, work: Work[T]) -> T:
+        """Run `work(connection)` in a transaction; return its result after the commit.
+
+        Whatever `work` raises is raised here, with nothing of it kept. Raises RetryLater (full disk, foreign lock)
+        and StopEngine (damaged database) for the driver's errors.
+        """
+        request = _Request(work, Future())
+        if self._thread is None:
+            with self._inline:
+                self._commit([request])
+        else:
+            self._requests.put(request)
+        result: T = request.future.result()
+        return result
+
+    def close(self) -> None:
+        """Finish what was asked, then close. Twice does no harm."""
+        if self._thread is not None:
+            self._requests.put(None)
+            self._thread.join()
+            self._thread = None
+        while True:  # asked after the end: told, not left waiting
+            try:
+                request = self._requests.get_nowait()
+            except queue.Empty:
+                break
+            if request is not None:
+                request.future.set_exception(RetryLater(Reason.RETRY, "kbsync is stopping."))
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _loop(self) -> None:
+        while (request := self._requests.get()) is not None:
+            group = [request]
+            last = False
+            while len(group) < GROUP_LIMIT and not last:
+                try:
+                    more = self._requests.get_nowait()
+                except queue.Empty:
+                    break
+                if more is None:
+                    last = True
+                else:
+                    group.append(more)
+            self._commit(group)
+            if last:
+                return
+
+    def _commit(self, group: list[_Request]) -> None:
+        connection = self._connection
+        if connection is None:
+            for request in group:
+                request.future.set_exception(StopEngine("The database is not open."))
+            return
+        answers: list[tuple[_Request, Any, BaseException | None]] = []
+        try:
+            with translated(self.path), connection:
+                for request in group:
+                    answers.append((request, *self._one(connection, request)))
+        except BaseException as error:  # noqa: BLE001 (handed to every waiting caller; none may wait for ever)
+            for request in group:
+                request.future.set_exception(error)
+            return
+        for request, result, failure in answers:
+            if failure is None:
+                request.future.set_result(result)
+            else:
+                request.future.set_exception(failure)
+
+    def _one(self, connection: apsw.Connection, request: _Request) -> tuple[Any, BaseException | None]:
+        result = None
+        try:
+            with translated(self.path), connection:  # nested: a savepoint
+                result = request.work(connection)
+        except Exception as error:  # belongs to the caller who waits for it
+            if not connection.in_transaction:
+                raise  # SQLite rolled everything back (full disk, I/O error): nobody's work is kept
+            return None, error
+        return result, None
+
+
+class Readers:
+    """Connections for reading, one for each thread that asks at the same time, kept for the next."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
+
+    def read(self, work: Work[T]) -> T:
+        """Run `work(connection)` inside one read transaction: it sees one moment of the database."""
+        from kbsync.store.connection import connect_reader
+
+        try:
+            connection = self._idle.get_nowait()
+        except queue.Empty:
+            connection = connect_reader(self.path)
+        try:
+            with translated(self.path):
+                connection.execute("BEGIN")
+                try:
+                    return work(connection)
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+        finally:
+            self._idle.put(connection)
+
+    def close(self) -> None:
+        """Close the idle connections. Twice does no harm."""
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except queue.Empty:
+                return

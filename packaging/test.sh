@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs every check of the project: lint, format, types, layers, tests. Arguments go to pytest.
+#
+#   packaging/test.sh [PYTEST ARGUMENT...]
+#
+# KBSYNC_VENV places the environment, KBSYNC_TEST_CORPUS is a folder of real documents that some tests want.
+set -euo pipefail
+
+CHECKOUT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=packaging/environment.sh
+. "$CHECKOUT/packaging/environment.sh"
+
+# Runs one step, says how long it took, and ends the script with the step's exit code where that is not 0.
+step() {
+    local name=$1 begun=$SECONDS code=0
+    shift
+    printf '\n== %s\n' "$name"
+    "$@" || code=$?
+    if [ "$code" -ne 0 ]; then
+        printf '== %s: FAILED with exit code %s after %s s\n' "$name" "$code" "$((SECONDS - begun))"
+        exit "$code"
+    fi
+    printf '== %s: passed in %s s\n' "$name" "$((SECONDS - begun))"
+}
+
+step environment make_environment test
+cd "$CHECKOUT"
+step lint "$VENV/bin/python" -m ruff check .
+step format "$VENV/bin/python" -m ruff format --check .
+step types "$VENV/bin/python" -m mypy
+step layers "$VENV/bin/python" "$VENV/bin/lint-imports"
+step tests "$VENV/bin/python" -m pytest "$@"
+printf '\nEverything passed in %s s.\n' "$SECONDS"

@@ -1,0 +1,43 @@
+"""What all tests share: the folder of real documents that some of them want, and what happens where it is absent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+CORPUS_VARIABLE = "KBSYNC_TEST_CORPUS"
+_MISSING = f"{CORPUS_VARIABLE} names no folder: set it to the folder of real documents"
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Return the folder of real documents; a test that asks for it is left out where it is absent, in CI it fails."""
+    folder = Path(os.environ.get(CORPUS_VARIABLE) or os.devnull)
+    if not folder.is_dir():
+        pytest.skip(_MISSING)
+    return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """Return the folder of small files of our own."""
+    return Path(__file__).parent.resolve() / "samples"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    # On a laptop an absent corpus is a choice; in CI it would be a gap that nobody sees.
+    if report.skipped and CORPUS_VARIABLE in report.longreprtext and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"{_MISSING} (with CI=true its absence is a failure)"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    left_out = sum(CORPUS_VARIABLE in report.longreprtext for report in terminalreporter.stats.get("skipped", ()))
+    if left_out:
+        terminalreporter.write_line(f"{left_out} tests left out: {_MISSING}", yellow=True)
