@@ -177,13 +177,14 @@ _CONVINCING = 0.3  # below it no candidate's characters look like a text of its 
 _CONVINCING_WIDE = 0.45  # any bytes are some characters of UTF-16
 
 
-def legacy_encoding(data: bytes) -> str:
+def legacy_encoding(data: bytes, *, cut: bool = False) -> str:
     """Return the Python name of the most likely encoding of a text that is not Unicode. Never fails.
 
     Of candidates that are as likely the first one of the list wins.
     """
     sample = _sample(data)
-    scores = {name: _score(sample, name, judge) for name, judge in _CANDIDATES}
+    cut = cut or len(sample) == SAMPLE_BYTES
+    scores = {name: _score(sample, name, judge, cut=cut) for name, judge in _CANDIDATES}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] >= _CONVINCING:
         return best
@@ -194,7 +195,7 @@ def legacy_encoding(data: bytes) -> str:
 def wide_encoding(data: bytes) -> str | None:
     """Return UTF-16 in its byte order where the bytes are an East Asian text in it, without a mark."""
     sample = data[:SAMPLE_BYTES]
-    scores = [(_score(sample, name, judge), name) for name, judge in _WIDE]
+    scores = [(_score(sample, name, judge, cut=True), name) for name, judge in _WIDE]
     best = max(scores)
     return best[1] if best[0] >= _CONVINCING_WIDE else None
 
@@ -206,9 +207,9 @@ def _sample(data: bytes) -> bytes:
     return data[start : start + SAMPLE_BYTES]
 
 
-def _score(sample: bytes, encoding: str, judge: Callable[[str, str, str], float]) -> float:
+def _score(sample: bytes, encoding: str, judge: Callable[[str, str, str], float], *, cut: bool) -> float:
     try:
-        text = codecs.getincrementaldecoder(encoding)("strict").decode(sample, len(sample) < SAMPLE_BYTES)
+        text = codecs.getincrementaldecoder(encoding)("strict").decode(sample, not cut)
     except UnicodeDecodeError:
         return -1.0
     padded = f" {text} "

@@ -39,12 +39,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A stretch that fits. `loose` ones may share a piece with their neighbours."""
+    """A stretch that fits. `loose` ones may share a piece with their neighbours; `line`: overlap is of whole lines."""
 
     start: int
     end: int
     tokens: int
     loose: bool
+    line: bool = False
 
 
 def measured(text: str, spans: Iterable[Span], size: Size) -> Iterator[Block]:
@@ -108,19 +109,19 @@ def cut(text: str, blocks: Iterable[Block], size: Size, *, by_line: bool = False
             continue
         if used or end:
             yield start, end
-        start, used = _begin(text, (start, end, used), atom, size, by_line=by_line)
+        start, used = _begin(text, (start, end, used), atom, size)
         end, loose = atom.end, atom.loose
     if end:
         yield start, end
 
 
-def _begin(text: str, before: tuple[int, int, int], atom: _Atom, size: Size, *, by_line: bool) -> tuple[int, int]:
+def _begin(text: str, before: tuple[int, int, int], atom: _Atom, size: Size) -> tuple[int, int]:
     """Return where the piece that begins with this atom starts, in the end of the one before it, and its tokens."""
     previous_start, previous_end, previous_tokens = before
     most = min(size.overlap, size.tokens - atom.tokens - size.joint, previous_tokens // 2)
     if most <= 0:
         return atom.start, atom.tokens
-    start = _tail(text, previous_start, previous_end, most, size, by_line=by_line and atom.loose)
+    start = _tail(text, previous_start, previous_end, most, size, by_line=atom.line)
     if start is None or atom.end - start > size.characters:
         return atom.start, atom.tokens
     # Only here do two counted stretches share a word or a joint that nobody counted.
@@ -151,25 +152,26 @@ def _is_word_start(text: str, place: int) -> bool:
 def _atoms(text: str, blocks: Iterable[Block], size: Size, *, by_line: bool) -> Iterator[_Atom]:
     for block in blocks:
         if block.tokens is not None and block.tokens <= size.tokens:
-            yield _Atom(block.start, block.end, block.tokens, loose=True)
+            yield _Atom(block.start, block.end, block.tokens, loose=True, line=by_line)
             continue
         splitters: tuple[Splitter, ...] = (lines,)
         if not by_line:
-            prose = flows(text, block.start, block.end)
-            splitters = (sentences, lines) if prose else (lines, sentences)
-        yield from _finer(text, block.start, block.end, size, splitters)
+            splitters = (sentences, lines) if flows(text, block.start, block.end) else (lines, sentences)
+        yield from _finer(text, block.start, block.end, size, splitters, line=splitters[0] is lines)
 
 
-def _finer(text: str, start: int, end: int, size: Size, splitters: tuple[Splitter, ...]) -> Iterator[_Atom]:
+def _finer(
+    text: str, start: int, end: int, size: Size, splitters: tuple[Splitter, ...], *, line: bool
+) -> Iterator[_Atom]:
     if not splitters:
         yield from _by_tokens(text, start, end, size)
         return
     for first, last in splitters[0](text, start, end):
         tokens = size.measure(text[first:last])
         if tokens is not None and tokens <= size.tokens:
-            yield _Atom(first, last, tokens, loose=True)
+            yield _Atom(first, last, tokens, loose=True, line=line)
         else:
-            yield from _finer(text, first, last, size, splitters[1:])
+            yield from _finer(text, first, last, size, splitters[1:], line=False)
 
 
 def _by_tokens(text: str, start: int, end: int, size: Size) -> Iterator[_Atom]:

@@ -91,7 +91,7 @@ def _wide_encoding(data: bytes) -> str | None:
     even, odd = nuls[0] + nuls[2], nuls[1] + nuls[3]
     is_utf8 = _is_utf8(data[:_LOOKED_AT])
     most = max(even, odd)
-    if most > 0 and min(even, odd) <= 0.05 * most and (most >= 0.15 * len(sample) or not is_utf8):
+    if most > 0 and min(even, odd) <= 0.05 * most and (most >= 0.15 * len(sample) or not is_utf8 or _controls(sample)):
         encoding = "utf-16-le" if odd > even else "utf-16-be"
         if _reads_well(sample, encoding):
             return encoding
@@ -134,10 +134,13 @@ def _legacy_text(data: bytes, *, cut: bool) -> str:
     sample = data[:_LOOKED_AT]
     if sample.count(0) > max(1, _MOST_NULS_IN_LEGACY_TEXT * len(sample)):
         raise _binary("it has NUL bytes and is no Unicode text")
-    controls = len(sample) - len(sample.translate(None, _CONTROLS))
-    if controls > _MOST_CONTROLS * len(sample):
+    if _controls(sample):
         raise _binary("too many of its bytes are control characters")
-    return _lenient(data, legacy_encoding(data), cut=cut)
+    return _lenient(data, legacy_encoding(data, cut=cut), cut=cut)
+
+
+def _controls(sample: bytes) -> bool:
+    return len(sample) - len(sample.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(sample)
 
 
 def _binary(why: str) -> SkipFile:

@@ -34,7 +34,7 @@ def test_title_and_section_stand_above_the_text(title: str, header: str | None, 
 def test_chunks_keep_the_raw_text_and_count_the_enriched_one() -> None:
     pieces = (Piece("one two", "section", "A > B", 3, 4, {"part": "1/2"}), Piece("three", "note"))
     first, second = make_chunks(Parsed(pieces), "My title", WordCounter())
-    assert (first.position, first.text, first.token_count) == (0, "one two", 7)
+    assert (first.position, first.text, first.token_count) == (0, "one two", 8)
     assert first.metadata == {"section_header": "A > B", "kind": "section", "lines": [3, 4], "part": "1/2"}
     assert (second.position, second.enriched_text) == (1, "My title\n\nthree")
     assert second.metadata == {"kind": "note"}

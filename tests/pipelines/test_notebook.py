@@ -21,7 +21,7 @@ def notebook(*cells: dict[str, object]) -> str:
     return json.dumps({"cells": cells, "metadata": {"kernelspec": {"language": "Julia"}}, "nbformat": 4})
 
 
-CELLS = (
+CELLS: tuple[dict[str, object], ...] = (
     {"cell_type": "markdown", "source": ["# Sales\n", "\n", "How sales went over the year."]},
     {"cell_type": "markdown", "source": "## Loading\n\nWe load the table of sales."},
     {
@@ -66,7 +66,7 @@ def test_broken_json_is_read_as_text() -> None:
 
 
 def test_of_a_notebook_beyond_the_limit_the_whole_cells_are_read() -> None:
-    giant = {"cell_type": "code", "source": "x", "outputs": ["A" * router.MAX_TEXT_BYTES]}
+    giant: dict[str, object] = {"cell_type": "code", "source": "x", "outputs": ["A" * router.MAX_TEXT_BYTES]}
     parsed = read(notebook(*CELLS, giant))
     assert parsed.truncated
     assert [piece.section_header for piece in parsed.pieces] == [None, "Loading"]

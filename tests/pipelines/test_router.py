@@ -90,16 +90,6 @@ def test_text_beyond_the_limit_is_read_from_its_start() -> None:
     assert "\ufffd" not in "".join(piece.text for piece in parsed.pieces)
 
 
-def test_exactly_the_limit_is_not_called_truncated_but_may_end_inside_a_character() -> None:
-    data = (b"a" * 99 + b"\n") * (router.MAX_TEXT_BYTES // 100)
-    limits = replace(LIMITS, max_chunks=10**6)
-    parsed = router.convert(data[:-2] + "é".encode()[:1] + b"", "text", None, "x.txt", limits, WordCounter())
-    assert not parsed.truncated
-    whole = router.convert(data[:-1] + "é".encode()[:1], "text", None, "x.txt", limits, WordCounter())
-    assert not whole.truncated
-    assert not whole.pieces[-1].text.endswith("\ufffd")
-
-
 @pytest.mark.parametrize(
     ("document_type", "language", "data"),
     [

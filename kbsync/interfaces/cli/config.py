@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -37,15 +37,14 @@ def path() -> None:
 def show(as_json: _Json = False) -> None:
     """Print every setting that holds now: the file, KBSYNC_* variables and defaults together."""
     with errors_told():
+        from kbsync.config.file import as_toml
         from kbsync.config.settings import load_settings
 
         settings = load_settings(locations().config_file).model_dump(mode="json")
     if as_json:
         print_json(settings)
-        return
-    import tomlkit
-
-    line(tomlkit.dumps(_without_none(settings)).rstrip())
+    else:
+        line(as_toml(settings).rstrip())
 
 
 @app.command("check")
@@ -77,12 +76,3 @@ def init() -> None:
         except FileExistsError:
             raise UsageError(f"{target} is there already; nothing was changed.") from None
     line(f"Wrote {target}.")
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    """TOML knows no null: what is unset is left out."""
-    return {
-        key: _without_none(value) if isinstance(value, dict) else value
-        for key, value in values.items()
-        if value is not None
-    }
