@@ -113,6 +113,7 @@ class Daemon:
         with self._reloading:
             try:
                 settings = self._load_settings()
+                self._follow(settings)
             except ConfigurationError as error:
                 if self.config_error != str(error):
                     log.error("configuration_rejected", error=str(error))
@@ -122,7 +123,6 @@ class Daemon:
             if settings.rescan_s != self._settings.rescan_s:
                 self._scheduler.set_rescan(settings.rescan_s)
             self._settings = settings
-            self._follow(settings)
 
     def ask_reload(self) -> None:
         """Have the next tick reload; safe in a signal handler."""

@@ -30,6 +30,8 @@ _LONGEST_SLEEP_S = 5.0
 _BATCH = 500
 # A source marked by events is walked at most for a fifth of the time, however fast the marks come.
 _MARK_GAP_S, _MARK_GAP_SHARE = 1.0, 4.0
+# What failed for these reasons is tried once more by the first walk of a process, though the file is the same.
+_NOT_ITS_FAULT = (Reason.MODEL, Reason.IO, Reason.NO_SPACE)
 
 
 @dataclass(slots=True)
@@ -186,10 +188,13 @@ class Rescans:
         )
         indexed = sum(1 for file in known.values() if file.state in (FileState.INDEXED, FileState.WAITING))
         walk = scan(self._fs, source, self._own, self._stop.is_set)
+        first = source.id not in self.last
         batch: list[tuple[Source, Seen, Enqueue | Account]] = []
         queued = 0
         for seen in walk:
             before = known.pop(seen.path, None)
+            if first and before is not None and before.state is FileState.FAILED and before.reason in _NOT_ITS_FAULT:
+                before = None  # what stood in its way may be mended by now
             decision = decide(seen, before, self._clock.now(), has_live_job=seen.path in live)
             if isinstance(decision, Settle):
                 self._settle(Change(source.id, seen.path))

@@ -23,7 +23,8 @@ from kbsync.interfaces.records import (
     time_of,
     why_record,
 )
-from kbsync.model import IngestOptions, SearchMode
+from kbsync.model import IngestOptions, SearchMode, Source
+from kbsync.sources.ignore import rules_for
 from kbsync.store.jobs import JobRow
 from kbsync.version import version
 
@@ -146,6 +147,7 @@ class Operations:
 
     def add_source(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
         """Write a folder into the configuration and begin to follow it: `{added}`."""
+        rules_for(Source(0, _absolute(path), ignore=tuple(ignore)))  # a pattern that cannot be used is refused first
         added = config_file.add_source(
             self._engine.locations.config_file, _absolute(path), recursive=recursive, ignore=tuple(ignore)
         )

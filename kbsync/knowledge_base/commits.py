@@ -213,5 +213,9 @@ def gone(connection: Connection, job: Job, now: float) -> Outcome:
     if not job_queue.is_current(connection, job):
         job_queue.run_again(connection, job, now)
         return DROPPED
+    if job.source_id is not None:
+        files.set_reason(
+            connection, job.source_id, job.path, Reason.SETTLING, "It was not there when it was to be read."
+        )
     jobs.end(connection, job.id, "skipped", now, reason="gone")
     return Outcome("skipped")

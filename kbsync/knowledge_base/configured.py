@@ -7,6 +7,7 @@ import threading
 from kbsync.clock import Clock
 from kbsync.config.settings import Settings
 from kbsync.model import Source
+from kbsync.sources.ignore import rules_for
 from kbsync.store import events, files, jobs, origins, sources
 from kbsync.store.connection import Connection
 from kbsync.store.writer import Readers, Writer
@@ -26,7 +27,10 @@ class ConfiguredSources:
         """Make the set what the settings say and return (new or changed, gone or changed) sources.
 
         What came from a folder that is configured no more is hidden from search and kept, and its paths are forgotten.
+        Raises ConfigurationError, nothing changed, for a pattern that cannot be used.
         """
+        for entry in settings.sources:
+            rules_for(Source(0, entry.path, include=entry.include, ignore=entry.ignore))
         with self._lock:
             wanted = {}
             rows = {row.path: row.id for row in self._readers.read(sources.listed)}

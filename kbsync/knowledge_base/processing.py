@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kbsync import ingest
 from kbsync.clock import Clock
-from kbsync.errors import FileGone, RetryLater, SkipFile
+from kbsync.errors import FileGone, SkipFile
 from kbsync.filesystem import FileSystem, RealFileSystem
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.commits import Judged, Outcome
@@ -26,7 +26,6 @@ from kbsync.model import (
     TokenCounter,
 )
 from kbsync.pipelines import note, router
-from kbsync.reasons import Reason
 from kbsync.sources.scanner import judge_path
 from kbsync.sources.snapshot import Snapshot, read_snapshot
 from kbsync.store import documents, origins, vectors
@@ -89,7 +88,8 @@ class Processor:
         try:
             seen = judge_path(parts.fs, source, parts.own, job.path)
         except OSError as error:
-            raise RetryLater(Reason.IO, f"Looking at {job.path} failed: {error.strerror}.") from error
+            # The source's own folder: its disk is away, which says nothing about the file. A walk takes it up again.
+            raise FileGone(f"{source.path} cannot be looked at: {error.strerror}.") from error
         if seen is None:
             raise FileGone(f"{job.path} is not there any more.")
         if seen.reason is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from kbsync.model import JsonValue, Piece
 from kbsync.pipelines.cutting import Block, cut
@@ -36,11 +37,14 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A section with the tokens of its stretches; `tokens` is None where one is too long to be counted."""
+    """A section and its blocks, in step with its stretches. The blocks past the first tokens are counted when used.
+
+    `tokens` are those of the first blocks, enough to know whether the section is small.
+    """
 
     section: _Section
-    blocks: tuple[Block, ...]
-    tokens: int | None
+    blocks: Iterator[Block]
+    tokens: int
 
 
 def read_markdown(text: str) -> Draft:
@@ -127,19 +131,24 @@ def _pieces(lines: Lines, sections: Iterable[_Section], room: Room) -> Iterator[
     size = room.size(None)
     group: list[_Measured] = []
     for section in sections:
-        group.append(_measured(lines, section, size))
-        counts = [member.tokens for member in group]
-        if None in counts or sum(count or 0 for count in counts) >= room.limits.min_tokens:
+        group.append(_measured(lines, section, size, room.limits.min_tokens))
+        if sum(member.tokens for member in group) >= room.limits.min_tokens:
             yield from _group(lines, group, room)
             group = []
     if group:
         yield from _group(lines, group, room)
 
 
-def _measured(lines: Lines, section: _Section, size: Size) -> _Measured:
-    blocks = tuple(_block(lines, stretch.first_line, stretch.last_line, size) for stretch in section.stretches)
-    uncounted = any(block.tokens is None for block in blocks)
-    return _Measured(section, blocks, None if uncounted else sum(block.tokens or 0 for block in blocks))
+def _measured(lines: Lines, section: _Section, size: Size, enough: int) -> _Measured:
+    rest = (_block(lines, stretch.first_line, stretch.last_line, size) for stretch in section.stretches)
+    counted: list[Block] = []
+    tokens = 0
+    for block in rest:
+        counted.append(block)
+        tokens += enough if block.tokens is None else block.tokens
+        if tokens >= enough:
+            break
+    return _Measured(section, chain(counted, rest), tokens)
 
 
 def _block(lines: Lines, first_line: int, last_line: int, size: Size) -> Block:
@@ -150,9 +159,9 @@ def _block(lines: Lines, first_line: int, last_line: int, size: Size) -> Block:
 def _group(lines: Lines, group: list[_Measured], room: Room) -> Iterator[Piece]:
     """Yield the pieces of merged sections; the first one begins at the first header's line."""
     last = group[-1].section
-    chain = _common_chain([member.section.chain for member in group])
-    header, last_header = room.header(chain), room.header(last.chain)
-    whole = header == (" > ".join(chain) or None)
+    common = _common_chain([member.section.chain for member in group])
+    header, last_header = room.header(common), room.header(last.chain)
+    whole = header == (" > ".join(common) or None)
     with_headers = len(group) > 1 or group[0].section.homeless or not whole
     size = room.size(header, last_header)
     last_start = lines.start(last.body_line)
@@ -169,10 +178,10 @@ def _group(lines: Lines, group: list[_Measured], room: Room) -> Iterator[Piece]:
 def _common_chain(chains: list[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the last section's chain where all others are its ancestors, else what all have in common."""
     last = chains[-1]
-    if all(chain == last[: len(chain)] for chain in chains):
+    if all(headers == last[: len(headers)] for headers in chains):
         return last
     common = 0
-    while all(len(chain) > common and chain[common] == last[common] for chain in chains):
+    while all(len(headers) > common and headers[common] == last[common] for headers in chains):
         common += 1
     return last[:common]
 
@@ -181,15 +190,16 @@ def _items(lines: Lines, group: list[_Measured], size: Size, *, with_headers: bo
     """Yield each stretch with its block; shown headers go together with the text that follows them."""
     for member in group:
         section = member.section
-        pairs = list(zip(section.stretches, member.blocks, strict=True))
+        pairs = zip(section.stretches, member.blocks, strict=True)
         if with_headers and section.shown_from < section.body_line:
             headers = _block(lines, section.shown_from, section.body_line - 1, size)
-            first, block = pairs[0]
+            first, block = next(pairs)
             if first.kind == "prose" and headers.tokens is not None and block.tokens is not None:
-                joined = Block(headers.start, block.end, headers.tokens + size.joint + block.tokens)
-                pairs[0] = (Stretch("prose", section.shown_from, first.last_line), joined)
+                tokens = headers.tokens + size.joint + block.tokens
+                yield replace(first, first_line=section.shown_from), Block(headers.start, block.end, tokens)
             else:
                 yield Stretch("prose", section.shown_from, section.body_line - 1), headers
+                yield first, block
         yield from pairs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from kbsync.model import Piece
@@ -65,7 +65,7 @@ def _pieces(text: str, room: Room) -> Iterator[Piece]:
         yield Piece(head, "table", None, 1, rows[0].last_line)
         return
     for number, piece in enumerate(_groups(rows[1:], head, size.less(head_tokens + size.joint))):
-        yield piece if number else Piece(piece.text, piece.kind, None, 1, piece.last_line)
+        yield piece if number else replace(piece, first_line=1)
 
 
 def _groups(rows: Iterable[_Row], head: str, size: Size) -> Iterator[Piece]:

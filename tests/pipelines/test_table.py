@@ -68,7 +68,7 @@ def test_a_row_beyond_the_limit_is_cut_into_numbered_parts() -> None:
 )
 def test_what_is_no_table_is_read_at_its_lines(text: str) -> None:
     parsed = read(text)
-    assert parsed.pieces[0].text.startswith("a,b\n")
+    assert parsed.pieces[0].text.startswith("a,b")
     assert parsed.pieces[-1].last_line == len(text.rstrip("\n").split("\n"))
 
 
