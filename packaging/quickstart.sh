@@ -161,7 +161,12 @@ fi
 code=0
 patiently "$kbsync" wait >/dev/null || code=$?
 if [ "$code" -ne 0 ]; then
-    stop_if_daemon_ended
+    # Exit code 4: the daemon does not answer any more. If it died, that shows a moment later.
+    for _ in 1 2 3 4 5 6; do
+        stop_if_daemon_ended
+        [ "$code" -eq 4 ] || break
+        patiently sleep 0.5
+    done
     say "Not everything could be indexed (exit code $code). What is going on:  $shown status"
     exit "$code"
 fi
