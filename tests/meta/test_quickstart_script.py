@@ -25,8 +25,8 @@ echo "$*" >>"$CALLS"
 running=$CALLS.running
 case "$1 ${2:-}" in
     "run ")
-        echo "$BASHPID" >"$running"
         trap 'rm "$running"; exit "${RUN_CODE:-0}"' TERM
+        echo "$BASHPID" >"$running"
         [ -z "${DIES:-}" ] || { rm "$running"; exit "$DIES"; }
         while :; do sleep 0.02; done ;;
     "status ") [ -e "$running" ] || exit 4 ;;

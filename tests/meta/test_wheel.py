@@ -45,9 +45,8 @@ def test_wheel_has_the_version_of_the_file_and_both_commands(wheel: Path) -> Non
 
 MAKE_DATABASE = """
 import kbsync, sys
-from kbsync.store.connection import connect_writer
-from kbsync.store.migrations import init_schema
-print(kbsync.__file__, *init_schema(connect_writer(sys.argv[1])))
+from kbsync.store.writer import Writer
+print(kbsync.__file__, *Writer(sys.argv[1]).open())
 """
 
 
