@@ -83,7 +83,7 @@ def ingest(content: Content, limits: ChunkLimits, counter: TokenCounter, vectori
         title_source=title_source,
         type=kind.type,
         type_by_hand=kind.by_hand,
-        language=parsed.language or kind.language,
+        language=kind.language or parsed.language,
         original_filename=os.path.basename(content.name),
         size_bytes=content.size,
         page_count=None,

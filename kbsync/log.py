@@ -80,12 +80,28 @@ class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
 
     def _open(self):  # type: ignore[no-untyped-def]  # the base class returns a private stream type
         os.makedirs(os.path.dirname(self.baseFilename), mode=0o700, exist_ok=True)
-        stream = super()._open()
-        os.chmod(self.baseFilename, 0o600)
-        return stream
+        return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=_open_private)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's own name)
         """Drop the record: a log that cannot be written must not stop the work."""
+        if self.stream is not None and self.stream.closed:
+            # A rotation that failed while it closed the file; the next record opens it anew.
+            self.stream = None
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except OSError:
+            pass  # what was left to write has no room; the file is closed nevertheless
+
+
+def _open_private(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)  # one that an older program made for everybody
+    except OSError:
+        pass  # another's file, such as a device: as private as they made it
+    return descriptor
 
 
 def _dump(value: object, **options: object) -> str:

@@ -21,6 +21,12 @@ def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: t
     resolved = os.path.realpath(os.path.expanduser(path))
     if not os.path.isdir(resolved):
         raise UsageError(f"{path} is not a folder.", hint="Give a folder that exists.")
+    try:
+        resolved.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{resolved} has bytes in its name that are no UTF-8; config.toml cannot hold it.", hint="Rename it first."
+        ) from error
     document = _parse(config_file)
     listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
     if resolved in listed:

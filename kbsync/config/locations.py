@@ -47,15 +47,12 @@ class Locations:
 
     def make_folders(self) -> None:
         """Create every folder, private to the user. Raises ConfigurationError where that is impossible."""
-        for folder in (self.data_dir, self.state_dir, self.log_dir, self.documents_dir, self.staging_dir):
-            try:
-                os.makedirs(folder, mode=0o700, exist_ok=True)
-                os.chmod(folder, 0o700)
-            except OSError as error:
-                raise ConfigurationError(
-                    f"Cannot make the folder {folder}: {error.strerror}.",
-                    hint="Make it writable, or set KBSYNC_HOME to a folder that is.",
-                ) from error
+        before = os.umask(0o077)  # the folders on the way there are new ones too, and `makedirs` has no mode for them
+        try:
+            for folder in (self.data_dir, self.state_dir, self.log_dir, self.documents_dir, self.staging_dir):
+                _make_private(folder)
+        finally:
+            os.umask(before)
 
     def socket_path(self) -> str:
         """Return a path for the Unix socket; a private temporary folder is made where the usual one is too long."""
@@ -63,6 +60,17 @@ class Locations:
         if len(os.fsencode(usual)) <= SOCKET_PATH_LIMIT:
             return usual
         return os.path.join(tempfile.mkdtemp(prefix="kbsync-"), "kbsync.sock")
+
+
+def _make_private(folder: str) -> None:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.chmod(folder, 0o700)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot make the folder {folder}: {error.strerror}.",
+            hint="Make it writable, or set KBSYNC_HOME to a folder that is.",
+        ) from error
 
 
 def locate(environ: Mapping[str, str]) -> Locations:

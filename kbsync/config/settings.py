@@ -13,6 +13,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from kbsync.errors import ConfigurationError
 from kbsync.model import ChunkLimits
 
+# A month; timers overflow on what is not far above (TOML knows `inf`).
+_LONGEST_S = 30 * 86400.0
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,9 +64,13 @@ class Settings(BaseSettings):
 
     sources: tuple[SourceSettings, ...] = Field(default=(), description="the folders")
     workers: int = Field(default=4, ge=1, le=64, description="how many files may be worked on at once")
-    rescan_s: float = Field(default=300, gt=0, description="seconds between full looks at every folder")
-    quiet_s: float = Field(default=1.0, ge=0.1, description="seconds without a change until a file is read")
-    longest_wait_s: float = Field(default=60, gt=0, description="a file that never rests is read after so many seconds")
+    rescan_s: float = Field(default=300, gt=0, le=_LONGEST_S, description="seconds between full looks at every folder")
+    quiet_s: float = Field(
+        default=1.0, ge=0.1, le=_LONGEST_S, description="seconds without a change until a file is read"
+    )
+    longest_wait_s: float = Field(
+        default=60, gt=0, le=_LONGEST_S, description="a file that never rests is read after so many seconds"
+    )
     chunks: ChunkSettings = ChunkSettings()
     models: ModelSettings = ModelSettings()
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="how much is logged")

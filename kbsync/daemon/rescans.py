@@ -17,7 +17,7 @@ from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.model import Change, Priority, Source
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
-from kbsync.sources.reconcile import Account, Enqueue, Settle, absent, decide
+from kbsync.sources.reconcile import Account, Enqueue, Settle, Unchanged, absent, decide
 from kbsync.sources.scanner import Seen, Walk, judge_path, scan
 from kbsync.store import documents, events, files, jobs, origins, sources
 from kbsync.store.connection import Connection
@@ -198,7 +198,7 @@ class Rescans:
             decision = decide(seen, before, self._clock.now(), has_live_job=seen.path in live)
             if isinstance(decision, Settle):
                 self._settle(Change(source.id, seen.path))
-            elif isinstance(decision, Enqueue | Account):
+            elif not isinstance(decision, Unchanged):
                 batch.append((source, seen, decision))
             if len(batch) >= _BATCH:
                 queued += self._write(batch)

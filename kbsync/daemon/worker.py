@@ -139,7 +139,7 @@ class Worker:
         return self._writer.run(work)
 
     def _pause(self) -> float:
-        not_before = self._readers.read(jobs.next_not_before)
+        not_before = self._readers.read(lambda connection: jobs.next_not_before(connection, self._worst))
         if not_before is None:
             return _LONGEST_SLEEP_S
         return min(max(not_before - self._clock.now(), 0.05), _LONGEST_SLEEP_S)

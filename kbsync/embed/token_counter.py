@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kbsync.errors import FailFile
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 # One call over 1 MB takes twice as long as calls over parts of it, holds some 200 bytes a token, and no other thread
 # runs meanwhile; parts of this many characters take 2 ms each.
 _PART = 4000
+# Counts of so many texts no longer than that are kept: some megabytes.
+_REMEMBERED = 4096
 
 # Where a tokenizer starts afresh whatever stood before: at a space after a letter or digit. After punctuation it does
 # not hold (`.\n` is one token for some), nor at other white space (a text that begins with it gets a space for some).
@@ -37,9 +40,14 @@ class HuggingFaceCounter:
         self._path = tokenizer_json
         self._lock = threading.Lock()
         self._loaded: tuple[Tokenizer, re.Pattern[str]] | None = None
+        self._remembered = lru_cache(_REMEMBERED)(self._count)
 
     def count(self, text: str) -> int:
         """Return how many tokens the model makes of a text. Raises FailFile(MODEL) where the file cannot be used."""
+        # A class' signature is counted for each method, a chunk when it is made and again when it is embedded.
+        return self._remembered(text) if len(text) <= _PART else self._count(text)
+
+    def _count(self, text: str) -> int:
         tokenizer, cut = self._load()
         return sum(len(tokenizer.encode(part, add_special_tokens=False)) for _, part in _parts(text, cut))
 

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-import charset_normalizer
-
 SAMPLE_BYTES = 65_536  # enough for any ranking; the rest of a large file is not decoded nine times
 
 _HANZI_SIMPLIFIED = frozenset(
@@ -188,6 +186,8 @@ def legacy_encoding(data: bytes, *, cut: bool = False) -> str:
     best = max(scores, key=lambda name: scores[name])
     if scores[best] >= _CONVINCING:
         return best
+    import charset_normalizer  # seldom needed, and slow to load
+
     match = charset_normalizer.from_bytes(sample).best()
     return match.encoding if match else "latin_1"
 

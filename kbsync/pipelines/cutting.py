@@ -25,7 +25,6 @@ _VISIBLE = re.compile(r"\S")
 _LINES_LOOKED_AT = 50
 _FLOWING_SHARE = 0.3  # of hard-wrapped prose about two thirds of the lines begin in lower case
 _WINDOW = 65_536  # characters tokenized at once where only tokens are left to cut at
-_GOOD_ENDS = " \t\n,;}])>、，；"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +196,14 @@ def _by_tokens(text: str, start: int, end: int, size: Size) -> Iterator[_Atom]:
 
 
 def _good_end(text: str, start: int, stop: int) -> int:
-    earliest = start + (stop - start) * 3 // 4
-    best = max(text.rfind(end, earliest, stop) for end in _GOOD_ENDS)
-    return best + 1 if best > start else stop
+    """Return the place behind the last white space of the second half, else behind a mark of the last quarter."""
+    if text[stop : stop + 1].isspace():
+        return stop
+    for marks, share in ((" \t\n", 2), (",;}])>、，；", 4)):
+        best = max(text.rfind(mark, stop - (stop - start) // share, stop) for mark in marks)
+        if best > start:
+            return best + 1
+    return stop
 
 
 def _fitting(text: str, start: int, stop: int, size: Size) -> tuple[int, int]:

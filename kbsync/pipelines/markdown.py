@@ -181,7 +181,7 @@ def _common_chain(chains: list[tuple[str, ...]]) -> tuple[str, ...]:
     if all(headers == last[: len(headers)] for headers in chains):
         return last
     common = 0
-    while all(len(headers) > common and headers[common] == last[common] for headers in chains):
+    while common < len(last) and all(headers[common : common + 1] == (last[common],) for headers in chains):
         common += 1
     return last[:common]
 
@@ -207,18 +207,24 @@ def _cut_items(
     lines: Lines, items: Iterable[tuple[Stretch, Block]], size: Size, header: str | None, most: int
 ) -> Iterator[Piece]:
     """Pack what fits, in order; a fence or table that does not fit becomes parts."""
-    run: list[Block] = []
-    for stretch, block in items:
-        if stretch.kind == "prose" or (block.tokens is not None and block.tokens <= size.tokens):
-            run.append(block)
-            continue
-        yield from _prose(lines, run, size, header)
-        run = []
-        yield from _parts(lines, stretch, size, header, most)
-    yield from _prose(lines, run, size, header)
+    items = iter(items)
+    too_long: list[Stretch] = []
+
+    def run() -> Iterator[Block]:
+        for stretch, block in items:
+            if stretch.kind != "prose" and (block.tokens is None or block.tokens > size.tokens):
+                too_long.append(stretch)
+                return
+            yield block
+
+    while True:
+        yield from _prose(lines, run(), size, header)
+        if not too_long:
+            return
+        yield from _parts(lines, too_long.pop(), size, header, most)
 
 
-def _prose(lines: Lines, run: list[Block], size: Size, header: str | None) -> Iterator[Piece]:
+def _prose(lines: Lines, run: Iterable[Block], size: Size, header: str | None) -> Iterator[Piece]:
     for start, end in cut(lines.text, run, size):
         yield piece_of(lines, start, end, "section", header)
 

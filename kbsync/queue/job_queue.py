@@ -40,7 +40,7 @@ def enqueue_path(connection: Connection, source_id: int, path: str, size: int, p
         )
     job_id, state = live
     if state == "processing":
-        jobs.raise_generation(connection, job_id, now)
+        jobs.raise_generation(connection, job_id, priority, sequence, now)
     else:
         jobs.renew(connection, job_id, priority, sequence, now)
     return job_id

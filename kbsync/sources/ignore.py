@@ -86,7 +86,7 @@ class _Layer:
 
     def verdict(self, path: str) -> bool | None:
         """Return True to leave out, False to take back in, None where no pattern speaks."""
-        if not path.startswith(self.prefix):
+        if not self.patterns or not path.startswith(self.prefix):
             return None
         below = path[len(self.prefix) :]
         for pattern in self.patterns:

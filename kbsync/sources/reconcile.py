@@ -107,4 +107,4 @@ def _differs(now: Stat, before: Stat) -> bool:
 
 def _is_young(stat: Stat, now: float, settle_s: float) -> bool:
     # A time far ahead of the clock is no sign of a recent change: it would never settle.
-    return any(abs(now - changed_ns / 1e9) <= settle_s for changed_ns in (stat.mtime_ns, stat.ctime_ns))
+    return abs(now - stat.mtime_ns / 1e9) <= settle_s or abs(now - stat.ctime_ns / 1e9) <= settle_s

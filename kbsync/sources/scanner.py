@@ -96,9 +96,9 @@ class Walk:
             yield Seen(path, stat, _reason_of(error), rules.fingerprint)
             return
         self.folders += 1
+        inner_start, full_start = f"{relative}/" if relative else "", os.path.join(path, "")
         for entry in entries:
-            inner = f"{relative}/{entry.name}" if relative else entry.name
-            full = os.path.join(path, entry.name)
+            inner, full = inner_start + entry.name, full_start + entry.name
             if entry.stat.kind != "directory":
                 yield Seen(full, entry.stat, rules.judge_file(inner, entry.stat), rules.fingerprint)
             elif self._source.recursive:

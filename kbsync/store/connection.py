@@ -7,7 +7,7 @@ closing such a descriptor drops SQLite's locks and can lose acknowledged commits
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import apsw
@@ -23,24 +23,32 @@ Connection = apsw.Connection
 BUSY_TIMEOUT_MS = 5000
 
 
-def connect_writer(path: str) -> apsw.Connection:
-    """Open the one connection that writes, creating the file (0600) where there is none."""
+def connect_writer(path: str, accept: Callable[[apsw.Connection], object]) -> apsw.Connection:
+    """Open the one connection that writes, creating the file (0600) where there is none.
+
+    `accept` looks at the database before anything of it is changed, and raises for one that must stay as it is.
+    """
     before = os.umask(0o077)
     try:
         with translated(path):
             connection = apsw.Connection(path)
     finally:
         os.umask(before)
-    with translated(path):
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        # Readers go on while the writer commits.
-        connection.execute("PRAGMA journal_mode = WAL")
-        # Every commit reaches the disk: NORMAL loses acknowledged commits at power loss.
-        connection.execute("PRAGMA synchronous = FULL")
-        # The WAL is brought back to this size after a checkpoint.
-        connection.execute("PRAGMA journal_size_limit = 67108864")
-        _prepare(connection)
-        connection.transaction_mode = "IMMEDIATE"
+    try:
+        with translated(path):
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            # Asked first: going over to WAL is written into the file.
+            accept(connection)
+            # Readers go on while the writer commits.
+            connection.execute("PRAGMA journal_mode = WAL")
+            # Every commit reaches the disk: NORMAL loses acknowledged commits at power loss.
+            connection.execute("PRAGMA synchronous = FULL")
+            # The WAL is brought back to this size after a checkpoint.
+            connection.execute("PRAGMA journal_size_limit = 67108864")
+            _prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -76,6 +84,33 @@ def _load_vector_functions(connection: apsw.Connection) -> None:
         ) from error
     finally:
         connection.enable_load_extension(False)
+
+
+@contextmanager
+def whole(connection: apsw.Connection) -> Iterator[None]:
+    """Make the block one transaction that writes.
+
+    Not the driver's own `with connection`: where SQLite itself has rolled back already (a full disk), that raises
+    about a missing savepoint and hides why.
+    """
+    yield from _bracketed(connection, "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
+
+
+@contextmanager
+def part(connection: apsw.Connection) -> Iterator[None]:
+    """Make the block a part of a transaction that is kept or undone by itself."""
+    yield from _bracketed(connection, "SAVEPOINT part", "RELEASE part", "ROLLBACK TO part; RELEASE part")
+
+
+def _bracketed(connection: apsw.Connection, begin: str, keep: str, undo: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute(keep)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute(undo)
+        raise
 
 
 @contextmanager

@@ -13,6 +13,10 @@ from kbsync.filesystem import Stat
 from kbsync.model import KnownFile
 from kbsync.reasons import FileState, Reason
 
+# Looking an enum's member up in a dictionary is much faster than calling the enum; a rescan does it for every file.
+_STATES: dict[str, FileState] = {state.value: state for state in FileState}
+_REASONS: dict[str | None, Reason | None] = {None: None, **{reason.value: reason for reason in Reason}}
+
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
@@ -162,7 +166,7 @@ def _known(row: tuple[object, ...]) -> KnownFile:
     return KnownFile(
         os.fsdecode(path),  # type: ignore[arg-type]  # a BLOB
         stat,
-        FileState(str(state)),
-        None if reason is None else Reason(str(reason)),
-        str(rules),
+        _STATES[state],  # type: ignore[index]  # TEXT
+        _REASONS[reason],  # type: ignore[index]  # TEXT or NULL
+        rules,  # type: ignore[arg-type]  # TEXT
     )

@@ -103,15 +103,20 @@ def renew(connection: apsw.Connection, job_id: int, priority: Priority, sequence
     )
 
 
-def raise_generation(connection: apsw.Connection, job_id: int, now: float) -> None:
-    """A processing job's file changed: its answer will be dropped and the job runs again."""
-    connection.execute("UPDATE jobs SET generation = generation + 1, updated_at = ? WHERE id = ?", (now, job_id))
+def raise_generation(connection: apsw.Connection, job_id: int, priority: Priority, sequence: float, now: float) -> None:
+    """A processing job's file changed: its answer will be dropped and the job runs again, at the better place."""
+    connection.execute(
+        "UPDATE jobs SET priority = min(priority, ?1), sequence = CASE WHEN ?1 <= priority THEN ?2 ELSE sequence END, "
+        "generation = generation + 1, updated_at = ?3 WHERE id = ?4",
+        (int(priority), sequence, now, job_id),
+    )
 
 
 def next_queued(connection: apsw.Connection, worst: Priority, now: float) -> int | None:
     """Return the id of the job to run now, no worse than `worst`, None where there is none."""
     value = connection.execute(
-        "SELECT id FROM jobs WHERE state = 'queued' AND priority <= ? AND not_before <= ? "
+        # The planner would take the index of ended jobs and sort the whole queue for each claim.
+        "SELECT id FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND priority <= ? AND not_before <= ? "
         "ORDER BY priority, sequence, id LIMIT 1",
         (int(worst), now),
     ).get
@@ -239,9 +244,11 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     return found
 
 
-def next_not_before(connection: apsw.Connection) -> float | None:
-    """Return the earliest time at which any queued job may run, None where none is queued."""
-    value = connection.execute("SELECT min(not_before) FROM jobs WHERE state = 'queued'").get
+def next_not_before(connection: apsw.Connection, worst: Priority) -> float | None:
+    """Return the earliest time at which a queued job no worse than `worst` may run, None where there is none."""
+    value = connection.execute(
+        "SELECT min(not_before) FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND priority <= ?", (int(worst),)
+    ).get
     return None if value is None else float(value)
 
 

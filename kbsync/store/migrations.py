@@ -9,6 +9,7 @@ import apsw
 
 from kbsync.errors import StopEngine
 from kbsync.store import meta, tokenizer
+from kbsync.store.connection import whole
 
 # "KBSN": tells kbsync's databases from others.
 APPLICATION_ID = 0x4B42534E
@@ -29,18 +30,11 @@ def init_schema(connection: apsw.Connection) -> list[str]:
 
     Raises StopEngine, database untouched, for a database of a newer kbsync or of another program.
     """
-    version = _version(connection)
-    known = migrations()
-    newest = known[-1][0]
-    if version > newest:
-        raise StopEngine(
-            f"The database has schema {version}; this kbsync knows up to {newest}.",
-            hint="Install the newer kbsync that wrote it. Nothing was changed.",
-        )
+    version = accept(connection)
     ran = []
-    for number, name, sql in known:
+    for number, name, sql in migrations():
         if number > version:
-            with connection:
+            with whole(connection):
                 # Asked again under the write lock: another process may have been faster.
                 if _version(connection) >= number:
                     continue
@@ -50,6 +44,20 @@ def init_schema(connection: apsw.Connection) -> list[str]:
             ran.append(name)
     _follow_tokenizer(connection)
     return ran
+
+
+def accept(connection: apsw.Connection) -> int:
+    """Return the schema's number, nothing changed.
+
+    Raises StopEngine for a database of a newer kbsync or of another program.
+    """
+    version, newest = _version(connection), migrations()[-1][0]
+    if version > newest:
+        raise StopEngine(
+            f"The database has schema {version}; this kbsync knows up to {newest}.",
+            hint="Install the newer kbsync that wrote it. Nothing was changed.",
+        )
+    return version
 
 
 def require_current(connection: apsw.Connection) -> None:
@@ -75,7 +83,7 @@ def _follow_tokenizer(connection: apsw.Connection) -> None:
     """Rebuild the full-text indexes before any write where another version of the tokenizer's rules filled them."""
     if meta.get(connection, meta.TOKENIZER) == tokenizer.VERSION:
         return
-    with connection:
+    with whole(connection):
         connection.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('rebuild')")
         # names_fts keeps no content of its own: it is filled again from the live origins.
         connection.execute("DELETE FROM names_fts")

@@ -66,12 +66,16 @@ class StoredFiles:
             pass  # removed before a crash that made us come again
 
     def sweep(self, needed: set[str]) -> int:
-        """Remove every staged or stored copy that nothing needs and return how many; for the start of a process."""
+        """Remove every staged or stored copy that nothing needs and return how many; for the start of a process.
+
+        Names count, not folders: a data folder that was moved still holds what its database names by the old path.
+        """
+        names = {os.path.basename(path) for path in needed}
         removed = 0
         for folder in (self.staging_dir, self.documents_dir):
             for name in os.listdir(folder):
                 path = os.path.join(folder, name)
-                if path not in needed:
+                if name not in names and not os.path.isdir(path):
                     self.discard(path)
                     removed += 1
         return removed

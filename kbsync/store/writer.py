@@ -17,7 +17,7 @@ import apsw
 from kbsync.errors import RetryLater, StopEngine
 from kbsync.reasons import Reason
 from kbsync.store import migrations
-from kbsync.store.connection import connect_writer, translated
+from kbsync.store.connection import connect_reader, connect_writer, part, translated, whole
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
@@ -44,9 +44,15 @@ class Writer:
 
     def open(self) -> list[str]:
         """Connect and bring the schema up to date; return the names of migrations that ran. Raises StopEngine."""
-        self._connection = connect_writer(self.path)
-        with translated(self.path):
-            return migrations.init_schema(self._connection)
+        connection = connect_writer(self.path, migrations.accept)
+        try:
+            with translated(self.path):
+                ran = migrations.init_schema(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return ran
 
     def start(self) -> None:
         """Give the connection to a thread of its own."""
@@ -63,11 +69,11 @@ class Writer:
         and StopEngine (damaged database) for the driver's errors.
         """
         request = _Request(work, Future())
-        if self._thread is None:
-            with self._inline:
+        with self._inline:
+            if self._thread is None:
                 self._commit([request])
-        else:
-            self._requests.put(request)
+            else:
+                self._requests.put(request)
         result: T = request.future.result()
         return result
 
@@ -76,17 +82,18 @@ class Writer:
         if self._thread is not None:
             self._requests.put(None)
             self._thread.join()
+        with self._inline:  # nobody asks a thread that has ended, nor works on a connection that is being closed
             self._thread = None
-        while True:  # asked after the end: told, not left waiting
-            try:
-                request = self._requests.get_nowait()
-            except queue.Empty:
-                break
-            if request is not None:
-                request.future.set_exception(RetryLater(Reason.RETRY, "kbsync is stopping."))
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+            while True:  # asked after the end: told, not left waiting
+                try:
+                    request = self._requests.get_nowait()
+                except queue.Empty:
+                    break
+                if request is not None:
+                    request.future.set_exception(RetryLater(Reason.RETRY, "kbsync is stopping."))
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def _loop(self) -> None:
         while (request := self._requests.get()) is not None:
@@ -113,7 +120,7 @@ class Writer:
             return
         answers: list[tuple[_Request, Any, BaseException | None]] = []
         try:
-            with translated(self.path), connection:
+            with translated(self.path), whole(connection):
                 for request in group:
                     answers.append((request, *self._one(connection, request)))
         except BaseException as error:  # noqa: BLE001 (handed to every waiting caller; none may wait for ever)
@@ -129,7 +136,7 @@ class Writer:
     def _one(self, connection: apsw.Connection, request: _Request) -> tuple[Any, BaseException | None]:
         result = None
         try:
-            with translated(self.path), connection:  # nested: a savepoint
+            with translated(self.path), part(connection):
                 result = request.work(connection)
         except Exception as error:  # belongs to the caller who waits for it
             if not connection.in_transaction:
@@ -147,8 +154,6 @@ class Readers:
 
     def read(self, work: Work[T]) -> T:
         """Run `work(connection)` inside one read transaction: it sees one moment of the database."""
-        from kbsync.store.connection import connect_reader
-
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:

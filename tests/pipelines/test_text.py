@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_a_long_paragraph_is_cut_at_sentences_with_overlap() -> None:
     parsed = read(" ".join(sentences))
     assert max(counted(parsed)) <= 40
     assert all(piece.text.startswith("Sentence") and piece.text.endswith("here.") for piece in parsed.pieces)
-    for before, after in zip(parsed.pieces, parsed.pieces[1:], strict=False):
+    for before, after in pairwise(parsed.pieces):
         assert before.text.split(". ")[-1] in after.text
 
 
@@ -63,7 +64,7 @@ def test_words_without_any_stop_overlap_by_tokens() -> None:
     words = [f"w{number}" for number in range(300)]
     parsed = read(" ".join(words))
     assert max(counted(parsed)) <= 40
-    for before, after in zip(parsed.pieces, parsed.pieces[1:], strict=False):
+    for before, after in pairwise(parsed.pieces):
         shared = set(before.text.split()) & set(after.text.split())
         assert 1 <= len(shared) <= 8
 
