@@ -109,12 +109,11 @@ class Rescans:
         return ticket
 
     def answered(self, ticket: int) -> bool:
-        """Return whether a walk that began after the request has ended for every source, and none is due."""
+        """Return whether a walk that began after the request has ended for every source."""
         with self._lock:
             return all(
                 (wanted := self._wanted.get(source.id)) is not None
                 and wanted.answered >= ticket
-                and wanted.due_at is None
                 for source in self._configured.all()
             )
 
@@ -154,6 +153,8 @@ class Rescans:
                 return False
             source_id = min(due)[1]
             wanted, request = self._wanted[source_id], self._requests
+            # A mark that comes during the walk asks for another: it may lie where the walk has been already.
+            wanted.due_at = None
         source = self._configured.by_id(source_id)
         if source is None:
             self.forget(source_id)
@@ -165,9 +166,6 @@ class Rescans:
                 wanted.due_at = now + 1.0
             raise
         with self._lock:
-            # A mark that came during the walk stays: what it tells of may lie where the walk had been already.
-            if wanted.due_at is not None and wanted.due_at <= now:
-                wanted.due_at = None
             wanted.ended_at, wanted.seconds = self._clock.monotonic(), scan.seconds
             if not self._stop.is_set():
                 wanted.answered = request
