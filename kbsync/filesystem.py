@@ -70,23 +70,25 @@ class FileSystem(Protocol):
         ...
 
 
+_KINDS: dict[int, FileKind] = {
+    stat_module.S_IFREG: "file",
+    stat_module.S_IFDIR: "directory",
+    stat_module.S_IFLNK: "symlink",
+}
+_MOST_SIGNED = (1 << 63) - 1
+
+
 def stat_of(result: os.stat_result) -> Stat:
     """Translate the operating system's answer. Inode and device are folded into SQLite's signed 64 bits."""
-    mode = result.st_mode
-    kind: FileKind = "special"
-    if stat_module.S_ISREG(mode):
-        kind = "file"
-    elif stat_module.S_ISDIR(mode):
-        kind = "directory"
-    elif stat_module.S_ISLNK(mode):
-        kind = "symlink"
+    inode, device = result.st_ino, result.st_dev
     return Stat(
-        kind, result.st_size, result.st_mtime_ns, result.st_ctime_ns, _signed(result.st_ino), _signed(result.st_dev)
+        _KINDS.get(stat_module.S_IFMT(result.st_mode), "special"),
+        result.st_size,
+        result.st_mtime_ns,
+        result.st_ctime_ns,
+        inode if inode <= _MOST_SIGNED else inode - (1 << 64),
+        device if device <= _MOST_SIGNED else device - (1 << 64),
     )
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= (1 << 63) else value
 
 
 # A folder on the way is opened for passing through only: that needs no read permission on it.

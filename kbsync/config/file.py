@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any
 
 import tomlkit
 from tomlkit.items import AoT
@@ -57,19 +56,6 @@ def remove_source(config_file: str, path: str) -> str:
             _replace(config_file, tomlkit.dumps(document))
             return resolved
     raise NotFound(f"{resolved} is not a source.", hint="`kbsync sources list` shows them.")
-
-
-def as_toml(values: dict[str, Any]) -> str:
-    """Return settings as TOML; what is unset (None) is left out, TOML knows no null."""
-    return tomlkit.dumps(_without_none(values))
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: _without_none(value) if isinstance(value, dict) else value
-        for key, value in values.items()
-        if value is not None
-    }
 
 
 def _entries(document: tomlkit.TOMLDocument) -> AoT:

@@ -12,6 +12,7 @@ from kbsync.clock import Clock
 from kbsync.daemon.wake import Wake
 from kbsync.errors import RetryLater
 from kbsync.filesystem import FileSystem, Stat
+from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.model import Change, Priority, Source
 from kbsync.queue import job_queue
@@ -180,4 +181,5 @@ def write_decisions(
                     document_id=document_id,
                     detail=decision.reason,
                 )
+                queued += commits.follow_first_path(connection, document_id, now)
     return queued

@@ -13,13 +13,13 @@ from kbsync.daemon.producer import write_decisions
 from kbsync.daemon.wake import Wake
 from kbsync.errors import RetryLater
 from kbsync.filesystem import FileSystem
+from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.model import Change, Priority, Source
-from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
 from kbsync.sources.reconcile import Account, Enqueue, Settle, Unchanged, absent, decide
 from kbsync.sources.scanner import Seen, Walk, judge_path, scan
-from kbsync.store import documents, events, files, jobs, origins, sources
+from kbsync.store import events, files, jobs, origins, sources
 from kbsync.store.connection import Connection
 from kbsync.store.writer import Readers, Writer
 
@@ -112,8 +112,7 @@ class Rescans:
         """Return whether a walk that began after the request has ended for every source."""
         with self._lock:
             return all(
-                (wanted := self._wanted.get(source.id)) is not None
-                and wanted.answered >= ticket
+                (wanted := self._wanted.get(source.id)) is not None and wanted.answered >= ticket
                 for source in self._configured.all()
             )
 
@@ -239,7 +238,7 @@ class Rescans:
                 document_id = origins.end_path(connection, path, "missing", now)
                 events.record(connection, "gone", now, source_id=source.id, path=path, document_id=document_id)
                 if document_id is not None:
-                    queued += _follow_name(connection, document_id, now)
+                    queued += commits.follow_first_path(connection, document_id, now)
             return queued
 
         queued = 0
@@ -266,19 +265,6 @@ class Rescans:
         self._writer.run(record)
         if not same:
             log.info("source", path=source.path, state=result.state, reason=result.reason, detail=result.detail)
-
-
-def _follow_name(connection: Connection, document_id: int, now: float) -> int:
-    """A document called after a file that is gone gets its title from the next one; its job finds that out."""
-    document = documents.by_id(connection, document_id)
-    paths = origins.live_source_paths(connection, document_id)
-    if document is None or document.title_source != "name" or not paths:
-        return 0
-    row = files.by_path(connection, paths[0])
-    if row is None:
-        return 0
-    job_queue.enqueue_path(connection, row.source_id, row.path, document.size_bytes, Priority.LOW, now)
-    return 1
 
 
 def _verdict(walk: Walk, absence: str | None, source: Source) -> tuple[str, str | None, str | None]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kbsync import file_types
 from kbsync.filesystem import Stat
-from kbsync.model import DocumentUpdate, Job, Origin
+from kbsync.model import DocumentUpdate, Job, Origin, Priority
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
 from kbsync.store import documents, events, files, jobs, origins
@@ -109,7 +110,13 @@ def _placed(
     state: jobs.JobState,
     chunk_count: int | None,
 ) -> Outcome:
-    if origins.add(connection, document_id, origin, now) and chunk_count is None:
+    before = None
+    if origin.kind == "path" and origin.path is not None:
+        before = origins.held_by(connection, origin.path)
+    added = origins.add(connection, document_id, origin, now)
+    if before is not None and before != document_id:
+        follow_first_path(connection, before, now)
+    if added and chunk_count is None:
         events.record(connection, "found", now, source_id=job.source_id, path=origin.path, document_id=document_id)
     if stored_path is not None:
         documents.set_stored_path(connection, document_id, stored_path, origin.path or "")
@@ -161,7 +168,9 @@ def ended(
         if reason in (Reason.PERMISSION, Reason.IO, Reason.NO_SPACE, Reason.MODEL, Reason.CRASHED):
             document_id = origins.document_of(connection, job.path)
         else:
-            origins.end_path(connection, job.path, "superseded", now)
+            left = origins.end_path(connection, job.path, "superseded", now)
+            if left is not None:
+                follow_first_path(connection, left, now)
         files.account(
             connection,
             job.source_id,
@@ -177,6 +186,26 @@ def ended(
     events.record(connection, job_state, now, source_id=job.source_id, path=job.path, detail=f"{reason}: {message}")
     jobs.end(connection, job.id, job_state, now, reason=reason, error=message)
     return Outcome(job_state)
+
+
+def follow_first_path(connection: Connection, document_id: int, now: float) -> int:
+    """Queue a look at a document that lost a path: title and type follow the first one that is left. Return how many.
+
+    Only where that path's name asks for something else; its job at low priority finds out what.
+    """
+    document = documents.by_id(connection, document_id)
+    paths = origins.live_source_paths(connection, document_id)
+    row = files.by_path(connection, paths[0]) if paths else None
+    if document is None or row is None:
+        return 0
+    language = file_types.language_of(row.path)
+    other_type = not document.type_by_hand and (
+        document.type != file_types.type_of(row.path) or (language is not None and document.language != language)
+    )
+    if document.title_source != "name" and not other_type:
+        return 0
+    job_queue.enqueue_path(connection, row.source_id, row.path, document.size_bytes, Priority.LOW, now)
+    return 1
 
 
 def recover(connection: Connection, now: float) -> list[tuple[str, str]]:

@@ -85,6 +85,12 @@ def live_source_paths(connection: apsw.Connection, document_id: int) -> list[str
     return [os.fsdecode(path) for (path,) in rows]
 
 
+def held_by(connection: apsw.Connection, path: str) -> int | None:
+    """Return the document that a source's path holds now, None where it holds nothing."""
+    row = _live_of_path(connection, os.fsencode(path))
+    return None if row is None else row[1]
+
+
 def document_of(connection: apsw.Connection, path: str) -> int | None:
     """Return the document that a path (of any kind) brought most recently and still holds, None where there is none."""
     value = connection.execute(

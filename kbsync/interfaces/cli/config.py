@@ -9,22 +9,12 @@ import typer
 
 from kbsync.errors import UsageError
 from kbsync.interfaces.cli.exits import errors_told
-from kbsync.interfaces.cli.output import line, print_json
+from kbsync.interfaces.cli.output import block, line, print_json
 from kbsync.interfaces.cli.session import locations
 
 app = typer.Typer(help="The configuration.", no_args_is_help=True, rich_markup_mode=None)
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-_TEMPLATE = """\
-# kbsync's configuration. `kbsync config check` finds mistakes; a running daemon follows changes by itself.
-
-# [[sources]]
-# path = "~/Documents"
-# recursive = true
-# include = []             # .gitignore syntax; empty: every supported type
-# ignore = ["drafts/"]     # .gitignore syntax, added to .gitignore, .kbignore and the built-in list
-"""
 
 
 @app.command("path")
@@ -37,14 +27,14 @@ def path() -> None:
 def show(as_json: _Json = False) -> None:
     """Print every setting that holds now: the file, KBSYNC_* variables and defaults together."""
     with errors_told():
-        from kbsync.config.file import as_toml
         from kbsync.config.settings import load_settings
+        from kbsync.config.written import as_toml
 
         settings = load_settings(locations().config_file).model_dump(mode="json")
     if as_json:
         print_json(settings)
     else:
-        line(as_toml(settings).rstrip())
+        block(as_toml(settings).rstrip())
 
 
 @app.command("check")
@@ -68,11 +58,13 @@ def check(as_json: _Json = False) -> None:
 def init() -> None:
     """Write a configuration file with everything explained, where there is none."""
     with errors_told():
+        from kbsync.config.written import template
+
         target = locations().config_file
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         try:
             with open(target, "x", encoding="utf-8") as file:
-                file.write(_TEMPLATE)
+                file.write(template())
         except FileExistsError:
             raise UsageError(f"{target} is there already; nothing was changed.") from None
     line(f"Wrote {target}.")

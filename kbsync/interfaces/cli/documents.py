@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told
-from kbsync.interfaces.cli.output import Record, line, print_json, size, table
+from kbsync.interfaces.cli.output import Record, block, line, print_json, size, table
 from kbsync.interfaces.cli.session import session
 
 app = typer.Typer(help="What is in the index.", no_args_is_help=True, rich_markup_mode=None)
@@ -57,7 +57,7 @@ def show(document_id: _Id, as_json: _Json = False) -> None:
         header = chunk["metadata"].get("section_header")
         line()
         line(f"--- {chunk['position'] + 1}{f' · {header}' if header else ''}")
-        line(chunk["text"])
+        block(chunk["text"])
 
 
 @app.command("remove")

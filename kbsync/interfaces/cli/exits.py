@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,6 +25,9 @@ _CODES: tuple[tuple[type[KbsyncError], int], ...] = (
     (ConfigurationError, BAD_CONFIGURATION),
 )
 
+# Joiners and the soft hyphen belong to ordinary text, though Python calls them unprintable.
+_INVISIBLE = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
+
 
 def code_of(error: KbsyncError) -> int:
     """Return the exit code that belongs to an error."""
@@ -43,13 +47,23 @@ def errors_told() -> Iterator[None]:
 
 
 def complain(message: str) -> None:
-    """Print a message for people on stderr."""
-    print(f"kbsync: {printable(message)}", file=sys.stderr)
+    """Print a message for people on stderr, on one line."""
+    print(f"kbsync: {one_line(message)}", file=sys.stderr)
 
 
 def printable(text: str) -> str:
     """Return text without control characters: a file name or a document cannot steer the terminal."""
     return "".join(
-        character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        character if character in "\n\t" or _is_harmless(character) else "\N{REPLACEMENT CHARACTER}"
         for character in text
     )
+
+
+def one_line(text: str) -> str:
+    """Return text that is printable and stays on its line: a file name cannot forge another line of an answer."""
+    return printable(text.replace("\n", "\N{REPLACEMENT CHARACTER}"))
+
+
+def _is_harmless(character: str) -> bool:
+    # Wide and no-break spaces (Zs) are as ordinary.
+    return character.isprintable() or unicodedata.category(character) == "Zs" or character in _INVISIBLE

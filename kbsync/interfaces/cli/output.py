@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from kbsync.interfaces.cli.exits import printable
+from kbsync.interfaces.cli.exits import one_line, printable
 
 Record = dict[str, Any]
 
+# JSON lets these stand as they are, but a terminal acts on them: C1 controls and marks that turn the writing direction.
+_STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 
 def print_json(record: Record) -> None:
-    """Print a record as JSON."""
-    print(json.dumps(record, ensure_ascii=False, indent=2))
+    """Print a record as JSON, harmless on a terminal too."""
+    text = json.dumps(record, ensure_ascii=False, indent=2)
+    print(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def line(text: str = "") -> None:
-    """Print a line for people."""
+    """Print a line for people; what is in it cannot make it two."""
+    print(one_line(text))
+
+
+def block(text: str) -> None:
+    """Print lines for people."""
     print(printable(text))
 
 
 def table(rows: Sequence[Sequence[object]], heads: Sequence[str]) -> None:
     """Print rows under their heads, columns aligned, the last one as long as it is."""
-    cells = [list(heads), *([printable(str(cell)).replace("\n", " ") for cell in row] for row in rows)]
+    cells = [list(heads), *([one_line(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
     for row in cells:
         print("  ".join([*(row[i].ljust(widths[i]) for i in range(len(row) - 1)), row[-1]]))

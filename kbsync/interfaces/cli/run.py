@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbsync.errors import StopEngine
 from kbsync.interfaces.cli.exits import complain, errors_told
 
 if TYPE_CHECKING:
     from kbsync.daemon.daemon import Daemon
+    from kbsync.interfaces.http.server import Server
 
 # A signal is acted on within this many seconds.
 _TICK_S = 0.2
@@ -77,9 +79,8 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
                 daemon.start()
                 server.start()
                 lock.publish("daemon", socket_path)
-                if not settings.sources:
-                    complain("No folder is watched yet. `kbsync sources add FOLDER` adds one; this goes on meanwhile.")
-                _turn(daemon, signals, once, show_progress)
+                _say_hello(len(settings.sources))
+                _turn(daemon, server, signals, once, show_progress)
             finally:
                 # No new requests, then the loops from the front of the flow to its end, then what they write to.
                 server.stop()
@@ -90,7 +91,14 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
         lock.release()
 
 
-def _turn(daemon: Daemon, signals: Signals, once: bool, show_progress: bool) -> None:
+def _say_hello(folders: int) -> None:
+    if folders:
+        complain(f"watching {folders} folder{'s' if folders > 1 else ''}; Ctrl+C ends it.")
+    else:
+        complain("no folder is watched yet; `kbsync sources add FOLDER` adds one. Ctrl+C ends this.")
+
+
+def _turn(daemon: Daemon, server: Server, signals: Signals, once: bool, show_progress: bool) -> None:
     from kbsync.interfaces.cli.progress import Progress
 
     ticket = daemon.rescan() if once else 0
@@ -98,6 +106,8 @@ def _turn(daemon: Daemon, signals: Signals, once: bool, show_progress: bool) -> 
     try:
         while not signals.stop:
             daemon.tick()
+            if not server.alive():
+                raise StopEngine("The HTTP server ended unexpectedly.", hint="The log tells why.")
             if signals.reload:
                 signals.reload = False
                 daemon.ask_reload()

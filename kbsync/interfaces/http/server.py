@@ -49,6 +49,10 @@ class Server:
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [bound]}, name="http", daemon=True)
         self._thread.start()
 
+    def alive(self) -> bool:
+        """Return whether requests are still answered."""
+        return self._thread is not None and self._thread.is_alive()
+
     def stop(self) -> None:
         """End, and remove the socket. Twice does no harm."""
         self._server.should_exit = True

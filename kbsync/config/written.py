@@ -1,0 +1,54 @@
+"""Settings as TOML text: what holds now, and a file to begin with in which every setting is explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tomlkit
+from pydantic import BaseModel
+
+from kbsync.config.settings import Settings, SourceSettings
+
+# Shown where a setting has no default that could be written down.
+_EXAMPLES: dict[str, object] = {"path": "~/Documents", "max_tokens": 256}
+
+
+def as_toml(values: dict[str, Any]) -> str:
+    """Return settings as TOML; what is unset (None) is left out, TOML knows no null."""
+    return tomlkit.dumps(_without_none(values))
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_none(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def template() -> str:
+    """Return a configuration in which everything is said and nothing is set: every setting commented out, explained."""
+    lines = ["# kbsync's configuration. `kbsync config check` finds mistakes. A running daemon follows changes of the"]
+    lines += ["# sources and of rescan_s at once, of everything else at its next start.", ""]
+    sections: list[str] = []
+    for name, field in Settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        if name == "sources":
+            sections += ["", "# [[sources]]", *_explained(SourceSettings, _EXAMPLES)]
+        elif isinstance(default, BaseModel):
+            sections += ["", f"# [{name}]", *_explained(type(default), _EXAMPLES)]
+        else:
+            lines.append(_setting(name, default, field.description))
+    return "\n".join([*lines, *sections]) + "\n"
+
+
+def _explained(section: type[BaseModel], examples: dict[str, object]) -> list[str]:
+    return [
+        _setting(name, examples.get(name, field.get_default(call_default_factory=True)), field.description)
+        for name, field in section.model_fields.items()
+    ]
+
+
+def _setting(name: str, value: Any, description: str | None) -> str:
+    shown = tomlkit.item(list(value) if isinstance(value, tuple) else value).as_string()
+    return f"# {f'{name} = {shown}':<30} # {description}"

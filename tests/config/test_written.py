@@ -1,0 +1,30 @@
+"""The file to begin with explains every setting and, uncommented, is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kbsync.config.settings import Settings, load_settings
+from kbsync.config.written import as_toml, template
+
+
+def test_template_as_it_stands_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(template())
+    assert load_settings(str(tmp_path / "config.toml")) == Settings()
+
+
+def test_template_uncommented_is_valid_and_says_the_defaults(tmp_path: Path) -> None:
+    introduction, _, settings = template().partition("\n\n")
+    assert introduction.startswith("# ")
+    (tmp_path / "config.toml").write_text("\n".join(line.removeprefix("# ") for line in settings.splitlines()))
+    loaded = load_settings(str(tmp_path / "config.toml"))
+    assert len(loaded.sources) == 1
+    assert loaded.chunks.max_tokens == 256
+    chunks = loaded.chunks.model_copy(update={"max_tokens": None})
+    assert loaded.model_copy(update={"sources": (), "chunks": chunks}) == Settings()
+
+
+def test_settings_written_as_toml_are_read_back_the_same(tmp_path: Path) -> None:
+    settings = Settings(workers=2, sources=({"path": str(tmp_path), "ignore": ("*.tmp", "a b/")},))  # type: ignore[arg-type]
+    (tmp_path / "config.toml").write_text(as_toml(settings.model_dump(mode="json")))
+    assert load_settings(str(tmp_path / "config.toml")) == settings
