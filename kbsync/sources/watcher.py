@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
+import structlog
+
 from kbsync.errors import RetryLater
 from kbsync.model import Change, Source
 from kbsync.reasons import Reason
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers.api import BaseObserver
 
-logger = logging.getLogger(__name__)
+log = structlog.stdlib.get_logger(__name__)
 
 Why = Literal["overflow", "folder created", "folder moved", "folder deleted", "root gone", "error", "unwatched"]
 
@@ -144,7 +146,7 @@ class NativeWatcher:
                 self._dirty(self._source.id, why)
         except Exception:
             # An error here would end watchdog's thread and with it all events, in silence.
-            logger.exception("watcher_event_failed source_id=%s event=%r", self._source.id, event)
+            log.exception("watcher_event_failed", source_id=self._source.id, watch_event=repr(event))
             self._dirty(self._source.id, "error")
 
     # ---- events ----
@@ -242,14 +244,14 @@ class NativeWatcher:
         watchdog answers an overflow by adding every watch anew, which in a large tree overflows the queue again, for
         ever; so it is ended. The rescan is asked for when the new one listens: what changes after that is seen.
         """
-        logger.warning("watcher_overflow source_id=%s", self._source.id)
+        log.warning("watcher_overflow", source_id=self._source.id)
         observer = self._observer
         if observer is not None:
             _stopped(observer)
         try:
             self._observer = self._started()
         except RetryLater:
-            logger.exception("watcher_rebuild_failed source_id=%s", self._source.id)
+            log.exception("watcher_rebuild_failed", source_id=self._source.id)
         finally:
             with self._lock:
                 self._rebuild = None

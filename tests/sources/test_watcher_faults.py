@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from kbsync.errors import RetryLater
 from kbsync.model import Change, Source
@@ -62,25 +63,26 @@ def test_other_warnings_of_the_library_are_no_overflow(watcher: NativeWatcher, r
     assert reports.dirty == []
 
 
-def test_an_error_in_the_sink_is_logged_and_the_watcher_goes_on(
-    root: Path, reports: Reports, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_in_the_sink_is_logged_and_the_watcher_goes_on(root: Path, reports: Reports) -> None:
     def sink(change: Change) -> None:
         if change.path.endswith("bad.md"):
             raise ValueError("planted")
         reports.sink(change)
 
-    watcher = NativeWatcher(Source(7, str(root)), sink, reports.note_dirty)
-    watcher.start()
-    try:
-        (root / "bad.md").write_text("1")
-        reports.wait_for_dirty("error")
-        (root / "good.md").write_text("1")
-        reports.wait_for_change(root / "good.md", closed=True)
-        assert watcher.healthy()
-    finally:
-        watcher.stop()
-    assert "planted" in caplog.text
+    with capture_logs() as logged:
+        watcher = NativeWatcher(Source(7, str(root)), sink, reports.note_dirty)
+        watcher.start()
+        try:
+            (root / "bad.md").write_text("1")
+            reports.wait_for_dirty("error")
+            (root / "good.md").write_text("1")
+            reports.wait_for_change(root / "good.md", closed=True)
+            assert watcher.healthy()
+        finally:
+            watcher.stop()
+    (entry,) = [entry for entry in logged if entry["event"] == "watcher_event_failed"]
+    assert entry["log_level"] == "error"
+    assert "bad.md" in entry["watch_event"]
 
 
 def test_a_removed_root_is_noticed(watcher: NativeWatcher, root: Path, reports: Reports) -> None:
