@@ -355,7 +355,7 @@ def _unusable(why: str) -> FailFile:
     return FailFile(
         Reason.MODEL,
         f"The embedding model cannot be used: {why}",
-        hint="Run `kbsync doctor`, then restart kbsync.",
+        hint="The log tells more. Restart kbsync when it is mended.",
     )
 
 

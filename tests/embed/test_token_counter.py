@@ -58,7 +58,7 @@ def test_spans_are_in_characters_of_the_text(text: str, spans: list[tuple[int, i
         pytest.param("依赖管理很重要。すべての応答を確認してください。" * 800, id="Chinese and Japanese"),
         pytest.param("한국어 문장은 띄어쓰기를 합니다. " * 1000, id="Korean"),
         pytest.param("a,b;c.\n" * 4000, id="cuts after letters only"),
-        pytest.param("x\x0by\x1cz\x00w " * 3000, id="control characters that are dropped"),
+        pytest.param("th\x0be" * 5000, id="control characters that are dropped"),
         pytest.param("cafe\u0301 \u0301 " * 3000, id="combining marks"),
         pytest.param("1,2.3;" * 5000, id="no white space"),
         pytest.param("[SEP] ##ing [CLS]x" * 2000, id="special tokens written out"),
