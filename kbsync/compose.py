@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import structlog
+
 from kbsync import log
 from kbsync.clock import Clock, SystemClock
 from kbsync.config.locations import Locations
@@ -37,6 +39,8 @@ from kbsync.store import documents, jobs, vectors
 from kbsync.store.connection import Connection
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
+
+events = structlog.stdlib.get_logger(__name__)
 
 MakeWatcher = Callable[[Source, Callable[[Change], None], Callable[[int, str], None]], Watcher]
 
@@ -237,12 +241,14 @@ def _embedder(connection: Connection, batcher: Batcher, now: float) -> int:
 
 
 def _recover(writer: Writer, readers: Readers, stored: StoredFiles, error_log: log.ErrorLog, clock: Clock) -> None:
-    """Put back what a dead process was working on, and remove copies that belong to nothing."""
+    """Put back what a dead process was working on, and remove the copies that it left half stored."""
     now = clock.now()
     for path, message in writer.run(lambda connection: commits.recover(connection, now)):
         error_log.record(path, message, now)
     needed = readers.read(lambda connection: jobs.staged_paths(connection) | documents.stored_paths(connection))
-    stored.sweep(needed)
+    unclaimed = stored.sweep(needed)
+    if unclaimed:
+        events.warning("stored_copies_unclaimed", count=len(unclaimed), first=unclaimed[0])
 
 
 def _own_folders(locations: Locations) -> frozenset[tuple[int, int]]:

@@ -61,6 +61,15 @@ class Locations:
             return usual
         return os.path.join(tempfile.mkdtemp(prefix="kbsync-"), "kbsync.sock")
 
+    def forget_socket(self, path: str) -> None:
+        """Remove the temporary folder that `socket_path` made, if it made one."""
+        folder = os.path.dirname(path)
+        if folder != self.state_dir:
+            try:
+                os.rmdir(folder)
+            except OSError:
+                pass  # something else is in it, or it is gone: it is empty, private and temporary either way
+
 
 def _make_private(folder: str) -> None:
     try:

@@ -13,6 +13,10 @@ from kbsync.errors import EngineBusy
 
 Role = Literal["daemon", "command"]
 
+# Between two tries; and how long the shared locks of those who only look may be in the way, one after another.
+_RETRY_S = 0.05
+_LOOK_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -37,17 +41,20 @@ class DataLock:
         """
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        deadline = time.monotonic() + wait_s
+        begun = time.monotonic()
+        deadline = begun + wait_s
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                owner = _read(self._path)
-                if time.monotonic() >= deadline or (owner is not None and owner.role == "daemon"):
+                owner, now = _read(self._path), time.monotonic()
+                # A look by `owner_of` holds it for an instant too, while the file still names a daemon that was killed.
+                daemon_holds = owner is not None and owner.role == "daemon" and now - begun >= _LOOK_S
+                if now >= max(deadline, begun + _LOOK_S) or daemon_holds:
                     os.close(descriptor)
                     raise _busy(owner, self._path) from None
-                time.sleep(0.1)
+                time.sleep(_RETRY_S)
         self._descriptor = descriptor
         self.publish(role, None)
 

@@ -19,12 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """Immutable: the normalised vectors, shape (n, d), and chunk ids of all current documents at one generation."""
+    """The normalised vectors and chunk ids of all current documents at one generation; row i belongs to ids[i].
+
+    Rows, once written, stay as they are. `rows` has room behind them, which the next snapshot may fill and share.
+    """
 
     embedder_id: int
     generation: int
     ids: NDArray[np.int64]
-    matrix: Vectors
+    rows: Vectors
+
+    @property
+    def matrix(self) -> Vectors:
+        """Return the vectors, shape (n, d)."""
+        return self.rows[: len(self.ids)]
 
 
 class VectorIndex:
@@ -76,5 +84,13 @@ def _refreshed(connection: Connection, embedder_id: int, generation: int, before
     kept = np.isin(before.ids, wanted, assume_unique=True)
     new = np.setdiff1d(wanted, before.ids, assume_unique=True)
     ids = np.concatenate([before.ids[kept], new])
-    matrix = np.concatenate([before.matrix[kept], vectors.load(connection, embedder_id, new)])
-    return _Snapshot(embedder_id, generation, ids, matrix)
+    rows, begin = before.rows, len(ids) - len(new)
+    if len(new) and not (kept.all() and len(ids) <= len(rows)):
+        # While files come in, nearly every search finds a few new vectors: only now and then all are copied.
+        rows = np.empty((len(ids) + len(ids) // 8, before.rows.shape[1]), dtype=np.float32)
+        rows[:begin] = before.matrix[kept]
+    elif not kept.all():
+        rows = before.matrix[kept]
+    if len(new):
+        rows[begin : len(ids)] = vectors.load(connection, embedder_id, new)
+    return _Snapshot(embedder_id, generation, ids, rows)

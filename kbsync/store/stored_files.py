@@ -65,20 +65,28 @@ class StoredFiles:
         except FileNotFoundError:
             pass  # removed before a crash that made us come again
 
-    def sweep(self, needed: set[str]) -> int:
-        """Remove every staged or stored copy that nothing needs and return how many; for the start of a process.
+    def sweep(self, needed: set[str]) -> list[str]:
+        """Remove what a crash left behind and return the stored copies that no document claims; for a start.
 
-        Names count, not folders: a data folder that was moved still holds what its database names by the old path.
+        A stored copy goes only while its staged twin (a hard link) is there, whose job stores it again. Any other may
+        be the only copy of somebody's file, whose index was lost, and stays.
         """
-        names = {os.path.basename(path) for path in needed}
-        removed = 0
-        for folder in (self.staging_dir, self.documents_dir):
-            for name in os.listdir(folder):
-                path = os.path.join(folder, name)
-                if name not in names and not os.path.isdir(path):
-                    self.discard(path)
-                    removed += 1
-        return removed
+        unclaimed = []
+        for path in _others(self.documents_dir, needed):
+            if os.lstat(path).st_nlink > 1:
+                self.discard(path)
+            else:
+                unclaimed.append(path)
+        for path in _others(self.staging_dir, needed):
+            self.discard(path)
+        return unclaimed
+
+
+def _others(folder: str, needed: set[str]) -> list[str]:
+    """Return a folder's files that are not needed. Names count: a data folder may have been moved since."""
+    names = {os.path.basename(path) for path in needed}
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name not in names]
+    return [path for path in paths if not os.path.isdir(path)]
 
 
 def _ending(name: str) -> str:

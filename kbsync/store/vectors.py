@@ -101,10 +101,8 @@ def known(connection: apsw.Connection, embedder_id: int, texts: Iterable[str]) -
 
 def ids(connection: apsw.Connection, embedder_id: int) -> NDArray[np.int64]:
     """Return every chunk id that has a vector, ascending."""
-    import numpy as np
-
-    rows = connection.execute(f"SELECT chunk_id FROM vectors_{int(embedder_id)} ORDER BY chunk_id")
-    return np.fromiter((row[0] for row in rows), dtype=np.int64)
+    # Without an order SQLite reads the small index instead of the table with the vectors.
+    return _ascending(connection.execute(f"SELECT group_concat(chunk_id) FROM vectors_{int(embedder_id)}").get)
 
 
 def load(connection: apsw.Connection, embedder_id: int, chunk_ids: Iterable[int]) -> Vectors:
@@ -123,13 +121,11 @@ def load(connection: apsw.Connection, embedder_id: int, chunk_ids: Iterable[int]
 
 def current_chunks(connection: apsw.Connection) -> NDArray[np.int64]:
     """Return the ids of all chunks of current documents, ascending."""
-    import numpy as np
-
-    rows = connection.execute(
-        "SELECT chunks.id FROM chunks JOIN documents ON documents.id = chunks.document_id "
-        "WHERE documents.state = 'current' ORDER BY chunks.id"
-    )
-    return np.fromiter((row[0] for row in rows), dtype=np.int64)
+    joined = connection.execute(
+        "SELECT group_concat(chunks.id) FROM documents JOIN chunks ON chunks.document_id = documents.id "
+        "WHERE documents.state = 'current'"
+    ).get
+    return _ascending(joined)
 
 
 def nearest(connection: apsw.Connection, embedder_id: int, query: bytes, limit: int) -> list[tuple[int, float]]:
@@ -141,6 +137,13 @@ def nearest(connection: apsw.Connection, embedder_id: int, query: bytes, limit: 
         (query, limit),
     )
     return [(int(chunk_id), float(score)) for chunk_id, score in rows]
+
+
+def _ascending(joined: str | None) -> NDArray[np.int64]:
+    """Return ids that SQLite joined with commas, sorted; one row a query is much faster than one an id."""
+    import numpy as np
+
+    return np.sort(np.array(joined.split(",") if joined else [], dtype=np.int64))
 
 
 def _tables(connection: apsw.Connection) -> list[str]:

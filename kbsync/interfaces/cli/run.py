@@ -84,6 +84,7 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
             finally:
                 # No new requests, then the loops from the front of the flow to its end, then what they write to.
                 server.stop()
+                places.forget_socket(socket_path)
                 daemon.stop()
         finally:
             engine.close()

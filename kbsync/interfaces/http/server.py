@@ -32,18 +32,15 @@ class Server:
     def start(self) -> None:
         """Bind and serve. Raises StopEngine where the socket cannot be made."""
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
-        folder = os.path.dirname(self._path)
-        before = os.umask(0o177)
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
             _unlink(self._path)  # the lock is held: whoever left it is dead
             bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             bound.bind(self._path)
+            os.chmod(self._path, 0o600)  # nobody gets in before: it does not listen yet
             bound.listen(_BACKLOG)
         except OSError as error:
-            raise StopEngine(f"The socket {self._path} cannot be made: {error.strerror}.") from error
-        finally:
-            os.umask(before)
+            raise StopEngine(f"The socket {self._path} cannot be made: {error.strerror or error}.") from error
         self._socket = bound
         # uvicorn installs signal handlers only in the main thread; the daemon's own stay.
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [bound]}, name="http", daemon=True)
