@@ -84,9 +84,6 @@ class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's own name)
         """Drop the record: a log that cannot be written must not stop the work."""
-        if self.stream is not None and self.stream.closed:
-            # A rotation that failed while it closed the file; the next record opens it anew.
-            self.stream = None
 
     def close(self) -> None:
         try:

@@ -68,7 +68,7 @@ class Locations:
             try:
                 os.rmdir(folder)
             except OSError:
-                pass  # something else is in it, or it is gone: it is empty, private and temporary either way
+                pass  # something else is in it, or it is gone
 
 
 def _make_private(folder: str) -> None:

@@ -255,7 +255,7 @@ class Rescans:
             result.reason,
             result.detail,
         )
-        if same and not changed:
+        if before is not None and same and not changed and before.files == result.files:
             return
 
         def record(connection: Connection) -> None:

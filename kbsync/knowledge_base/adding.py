@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kbsync import ingest
 from kbsync.clock import Clock
@@ -93,6 +93,7 @@ class Adding:
         ingest.kind_of(name, options, self._limits)
         if stat.size == 0:
             raise SkipFile(Reason.EMPTY, f"{path}: {SENTENCES[Reason.EMPTY]}")
+        options = replace(options, title=_storable(options.title))
         with self._stored.staging(name) as (staged_path, file):
             try:
                 snapshot = read_snapshot(self._fs, path, 0, file.write)
@@ -113,7 +114,7 @@ class Adding:
         with self._stored.staging("note.txt") as (staged_path, file):
             file.write(text.encode("utf-8", "replace"))
         now = self._clock.now()
-        options = IngestOptions(title=title)
+        options = IngestOptions(title=_storable(title))
         return self._queued(
             staged_path, lambda connection: job_queue.enqueue_note(connection, staged_path, len(text), options, now)
         )
@@ -124,6 +125,11 @@ class Adding:
         except BaseException:
             self._stored.discard(staged_path)
             raise
+
+
+def _storable(title: str | None) -> str | None:
+    """Replace what is no text: bytes of a command line that are no UTF-8 come as halves of surrogate pairs."""
+    return None if title is None else title.encode("utf-8", "replace").decode()
 
 
 def _take_back_removal(connection: Connection, path: str, now: float) -> None:

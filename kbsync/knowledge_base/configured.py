@@ -6,6 +6,7 @@ import threading
 
 from kbsync.clock import Clock
 from kbsync.config.settings import Settings
+from kbsync.knowledge_base import commits
 from kbsync.model import Source
 from kbsync.sources.ignore import rules_for
 from kbsync.store import events, files, jobs, origins, sources
@@ -64,10 +65,12 @@ class ConfiguredSources:
         now = self._clock.now()
 
         def forget(connection: Connection) -> None:
-            origins.end_source(connection, source_id, now)
+            left = origins.end_source(connection, source_id, now)
             jobs.delete_of_source(connection, source_id)
             files.delete_of_source(connection, source_id)
             sources.delete(connection, source_id)
+            for document_id in left:  # some are in another source too
+                commits.follow_first_path(connection, document_id, now)
             events.record(connection, "source_removed", now, path=path)
 
         self._writer.run(forget)

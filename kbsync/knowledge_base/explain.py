@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from kbsync.errors import NotFound
@@ -58,7 +59,22 @@ def why(connection: Connection, path: str) -> Explanation:
         detail = "It was added by hand; a copy of it is indexed and searchable."
         seen_at = job.updated_at if job is not None else 0.0
         return Explanation(path, FileState.INDEXED, None, detail, document_id, seen_at)
+    folder = _folder_left_out(connection, path)
+    if folder is not None:
+        detail = f"It lies in {folder.path}: {_detail(folder.state, folder.reason, folder.detail)}"
+        return Explanation(path, folder.state, folder.reason, detail, None, folder.last_seen_at)
     raise NotFound(f"{path} was never seen.", hint="Is it in a source? `kbsync sources list` shows them.")
+
+
+def _folder_left_out(connection: Connection, path: str) -> files.FileRow | None:
+    """Return the ledger's row of the folder above a path that is not entered: what is below has no row of its own."""
+    above = os.path.dirname(path)
+    while above != os.path.dirname(above):
+        row = files.by_path(connection, above)
+        if row is not None and row.state in (FileState.SKIPPED, FileState.FAILED):
+            return row
+        above = os.path.dirname(above)
+    return None
 
 
 def _detail(state: FileState, reason: Reason | None, detail: str | None) -> str:

@@ -85,6 +85,9 @@ class KnowledgeBase:
                         known.rules,
                         now,
                     )
+                    live = jobs.live_of_path(connection, row.source_id, row.path)
+                    if live is not None:  # its file changed a moment ago: that version is not wanted either
+                        jobs.end(connection, live[0], "skipped", now, reason=Reason.REMOVED_BY_YOU)
             documents.delete(connection, document_id)
             events.record(connection, "removed", now, document_id=document_id, detail=document.title)
             return document

@@ -50,13 +50,17 @@ def end_path(connection: apsw.Connection, path: str, because: EndedBecause, now:
     return row[1]
 
 
-def end_source(connection: apsw.Connection, source_id: int, now: float) -> None:
-    """End every live origin of a source that was taken out of the configuration, and forget its number in all."""
+def end_source(connection: apsw.Connection, source_id: int, now: float) -> set[int]:
+    """End every live origin of a source that was taken out of the configuration, and forget its number in all.
+
+    Return the documents that they pointed at.
+    """
     rows: list[Any] = connection.execute(
-        "SELECT id FROM origins WHERE source_id = ? AND live = 1", (source_id,)
+        "SELECT id, document_id FROM origins WHERE source_id = ? AND live = 1", (source_id,)
     ).fetchall()
     _end(connection, [row[0] for row in rows], "removed", now)
     connection.execute("UPDATE origins SET source_id = NULL WHERE source_id = ?", (source_id,))
+    return {int(row[1]) for row in rows}
 
 
 def delete_of(connection: apsw.Connection, document_id: int) -> None:

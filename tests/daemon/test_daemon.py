@@ -1,0 +1,175 @@
+"""The supervisor: never half alive, follows the configuration, keeps the old one where the new one is wrong."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kbsync.errors import StopEngine
+from kbsync.filesystem import Entry
+from kbsync.reasons import FileState, Reason
+from tests.fakes.eventually import eventually
+from tests.fakes.hash_embedder import HashDevice
+from tests.fakes.manual_clock import ManualClock
+from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
+from tests.fakes.simulated_filesystem import SimulatedFileSystem
+
+ARCHIVE = "/simulated/archive"
+
+
+class BrokenFileSystem(SimulatedFileSystem):
+    """Raises what nobody expects of a disk."""
+
+    broken = False
+
+    def list_directory(self, path: str) -> list[Entry]:
+        if self.broken:
+            raise RuntimeError("a mistake in the program")
+        return super().list_directory(path)
+
+
+def test_started_it_finds_a_file_and_stopped_no_thread_is_left(engine: SimulatedEngine) -> None:
+    before = set(threading.enumerate())
+    engine.fs.write(f"{NOTES}/quince.md", b"ripens late")
+    engine.clock.advance(10)
+    engine.daemon.start()
+    try:
+        ticket = engine.daemon.rescan()
+        eventually(lambda: engine.daemon.settled(ticket))
+        engine.daemon.tick()
+        assert engine.found("ripens") == [f"{NOTES}/quince.md"]
+    finally:
+        engine.daemon.stop()
+        engine.daemon.stop()
+    engine.close()
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_loop_that_dies_ends_the_daemon_with_what_killed_it(tmp_path: Path) -> None:
+    clock = ManualClock()
+    fs = BrokenFileSystem(clock)
+    world = World(tmp_path / "home", clock, fs, HashDevice())
+    world.configure(NOTES)
+    fs.make_directory(NOTES)
+    engine = SimulatedEngine(world)
+    fs.broken = True
+    engine.daemon.start()
+    try:
+        eventually(lambda: _raises(engine.daemon.tick, RuntimeError))
+    finally:
+        engine.daemon.stop()
+        engine.close()
+
+
+def test_a_writer_that_ended_ends_the_daemon(engine: SimulatedEngine) -> None:
+    engine.daemon.start()
+    engine.daemon.tick()
+    engine.engine.writer.close()
+    try:
+        eventually(lambda: _raises(engine.daemon.tick, StopEngine))
+    finally:
+        engine.daemon.stop()
+
+
+def _raises(call: Callable[[], None], expected: type[BaseException]) -> bool:
+    try:
+        call()
+    except expected:
+        return True
+    return False
+
+
+@pytest.fixture
+def alive(engine: SimulatedEngine) -> SimulatedEngine:
+    """A daemon whose writer runs in its thread, as `tick` wants it; its loops are turned by hand."""
+    engine.engine.writer.start()
+    return engine
+
+
+def test_a_changed_configuration_is_followed_at_the_next_tick(alive: SimulatedEngine) -> None:
+    alive.fs.write(f"{ARCHIVE}/quince.md", b"ripens late")
+    alive.world.configure(NOTES, ARCHIVE)
+    assert [watcher.source.path for watcher in alive.watchers if watcher.running] == [NOTES]
+    alive.daemon.tick()
+    alive.settle()
+    assert [watcher.source.path for watcher in alive.watchers if watcher.running] == [NOTES, ARCHIVE]
+    assert alive.found("ripens") == [f"{ARCHIVE}/quince.md"]
+
+
+def test_an_unchanged_configuration_is_left_alone_until_it_is_asked_for(alive: SimulatedEngine) -> None:
+    alive.daemon.tick()
+    alive.daemon.ask_reload()
+    alive.daemon.tick()
+    assert len(alive.watchers) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "workers = 0",
+        "[[sources",
+        "unknown = 1",
+        '[[sources]]\npath = "relative"',
+        "[[sources]]\nmode = 'inbox'\npath='/x'",
+    ],
+)
+def test_a_configuration_with_a_mistake_is_told_and_the_old_one_kept(alive: SimulatedEngine, text: str) -> None:
+    alive.fs.write(f"{NOTES}/quince.md", b"ripens late")
+    alive.rescan()
+    config = Path(alive.world.locations.config_file)
+    config.write_text(text, encoding="utf-8")
+    alive.daemon.tick()
+    assert alive.daemon.status()["config_error"]
+    assert [watcher.source.path for watcher in alive.watchers if watcher.running] == [NOTES]
+    alive.rescan()
+    assert alive.found("ripens") == [f"{NOTES}/quince.md"]
+    alive.world.configure(NOTES, ARCHIVE)
+    alive.daemon.tick()
+    assert alive.daemon.status()["config_error"] is None
+    assert len(alive.watchers) == 2
+
+
+def test_a_pattern_that_cannot_be_used_is_told_and_the_old_configuration_kept(alive: SimulatedEngine) -> None:
+    alive.world.configure(NOTES, ARCHIVE, ignore=["!"])
+    alive.daemon.tick()
+    assert alive.daemon.config_error is not None
+    assert [watcher.source.path for watcher in alive.watchers if watcher.running] == [NOTES]
+
+
+def test_a_configuration_that_was_taken_away_means_no_sources_and_keeps_every_document(alive: SimulatedEngine) -> None:
+    alive.fs.write(f"{NOTES}/quince.md", b"ripens late")
+    alive.rescan()
+    os.unlink(alive.world.locations.config_file)
+    alive.daemon.tick()
+    alive.settle()
+    assert alive.found("ripens") == []
+    assert [state for _, _, state in alive.documents()] == ["missing"]
+
+
+def test_a_changed_ignore_list_is_followed_without_an_event(alive: SimulatedEngine) -> None:
+    alive.fs.write(f"{NOTES}/quince.md", b"ripens late")
+    alive.rescan()
+    alive.world.configure(NOTES, ignore=["quince.*"])
+    alive.daemon.tick()
+    alive.settle()
+    assert alive.state(f"{NOTES}/quince.md") == (FileState.SKIPPED, Reason.IGNORED)
+    assert alive.found("ripens") == []
+
+
+def test_a_watcher_that_died_is_begun_again_by_a_tick(alive: SimulatedEngine) -> None:
+    alive.watchers[0].alive = False
+    alive.clock.advance(2.5)
+    alive.daemon.tick()
+    assert len(alive.watchers) == 2
+    assert alive.watchers[1].running
+
+
+def test_status_tells_what_only_a_running_daemon_knows(alive: SimulatedEngine) -> None:
+    status = alive.daemon.status()
+    assert status["watchers"] == [{"path": NOTES, "watching": True, "folders": 1, "error": None}]
+    assert set(status["scheduler"]) == {"rescan", "upkeep"}  # type: ignore[call-overload]  # a dict
+    assert (status["model_ready"], status["model_error"], status["config_error"]) == (False, None, None)

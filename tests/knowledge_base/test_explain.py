@@ -1,0 +1,109 @@
+"""`why` knows every state of a path and says it in a sentence."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kbsync.errors import NotFound
+from kbsync.model import IngestOptions
+from kbsync.reasons import SENTENCES, FileState, Reason
+from tests.fakes.simulated_engine import NOTES, SimulatedEngine
+
+PATH = f"{NOTES}/quince.md"
+
+
+def test_a_path_that_was_never_seen_is_not_found(engine: SimulatedEngine) -> None:
+    with pytest.raises(NotFound, match="never seen"):
+        engine.why(PATH)
+
+
+def test_a_path_is_explained_on_its_whole_way(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/stays.md", "medlar")
+    engine.write(PATH, "quince")
+    engine.loops.producer.step()
+    engine.clock.advance(0.4)
+    engine.loops.producer.step()
+    queued = engine.why(PATH)
+    assert (queued.state, queued.reason, queued.detail, queued.document_id) == (
+        FileState.WAITING,
+        Reason.QUEUED,
+        SENTENCES[Reason.QUEUED],
+        None,
+    )
+    engine.settle()
+    indexed = engine.why(PATH)
+    assert (indexed.state, indexed.reason, indexed.detail) == (
+        FileState.INDEXED,
+        None,
+        "It is indexed and searchable.",
+    )
+    assert indexed.document_id == engine.kb.search("quince").hits[0].document_id
+    engine.remove(PATH)
+    engine.settle()
+    gone = engine.why(PATH)
+    assert (gone.state, gone.reason) == (FileState.GONE, None)
+    assert "not there any more" in gone.detail
+    assert gone.last_seen_at >= indexed.last_seen_at
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "state", "reason"),
+    [
+        ("a.xyz", b"?", FileState.SKIPPED, Reason.UNSUPPORTED),
+        (".hidden.md", b"?", FileState.SKIPPED, Reason.IGNORED),
+        ("empty.md", b"", FileState.SKIPPED, Reason.EMPTY),
+        ("noise.md", b"\x00\x01\x02" * 500, FileState.SKIPPED, Reason.BINARY),
+        ("tls.key", b"key", FileState.SKIPPED, Reason.SECRET),
+    ],
+)
+def test_a_path_that_is_left_out_says_why(
+    engine: SimulatedEngine, name: str, content: bytes, state: FileState, reason: Reason
+) -> None:
+    engine.fs.write(f"{NOTES}/{name}", content)
+    engine.rescan()
+    explanation = engine.why(f"{NOTES}/{name}")
+    assert (explanation.state, explanation.reason) == (state, reason)
+    assert explanation.detail.startswith(SENTENCES[reason])
+
+
+def test_a_failed_path_says_what_went_wrong_and_what_to_do(engine: SimulatedEngine) -> None:
+    engine.fs.write(PATH, b"quince")
+    engine.fs.fail(PATH, PermissionError(errno.EACCES, "Permission denied"))
+    engine.rescan()
+    explanation = engine.why(PATH)
+    assert (explanation.state, explanation.reason) == (FileState.FAILED, Reason.PERMISSION)
+    assert explanation.detail.startswith(SENTENCES[Reason.PERMISSION])
+    assert "Give yourself read permission." in explanation.detail
+
+
+def test_a_file_that_was_added_by_hand_is_explained_from_its_job_and_its_origin(engine: SimulatedEngine) -> None:
+    path = "/simulated/desk/quince.md"
+    engine.fs.write(path, b"quince")
+    job_id = engine.kb.adding.add_file(path, IngestOptions())
+    assert engine.why(path).state is FileState.WAITING
+    engine.settle()
+    explanation = engine.why(path)
+    assert (explanation.state, explanation.document_id) == (FileState.INDEXED, engine.job(job_id).document_id)
+    assert "added by hand" in explanation.detail
+    engine.kb.prune()
+    engine.clock.advance(100 * 86400)
+    engine.kb.prune()
+    assert engine.why(path).state is FileState.INDEXED, "also when its job is forgotten"
+
+
+def test_a_name_typed_in_another_unicode_form_is_found(engine: SimulatedEngine) -> None:
+    decomposed, composed = f"{NOTES}/Gru\u0308nkohl.md", f"{NOTES}/Gr\u00fcnkohl.md"
+    engine.write(decomposed, "cabbage")
+    engine.settle()
+    assert engine.why(composed).path == decomposed
+    assert engine.why(composed).state is FileState.INDEXED
+
+
+def test_a_path_below_a_folder_that_is_left_out_says_so(engine: SimulatedEngine) -> None:
+    engine.fs.write(f"{NOTES}/node_modules/deep/quince.md", b"quince")
+    engine.rescan()
+    explanation = engine.why(f"{NOTES}/node_modules/deep/quince.md")
+    assert (explanation.state, explanation.reason) == (FileState.SKIPPED, Reason.IGNORED)
+    assert "node_modules" in explanation.detail

@@ -1,0 +1,145 @@
+"""What a document takes from the paths that hold it, and what is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kbsync.model import IngestOptions
+from kbsync.reasons import FileState, Reason
+from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
+
+FIRST, SECOND = f"{NOTES}/a.txt", f"{NOTES}/b.log"
+
+
+def _changed(engine: SimulatedEngine) -> None:
+    engine.write(FIRST, "medlar")
+
+
+def _removed(engine: SimulatedEngine) -> None:
+    engine.remove(FIRST)
+
+
+def _ignored(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/.gitignore", "a.txt\n")
+    engine.settle()
+    engine.rescan()
+
+
+def _made_binary(engine: SimulatedEngine) -> None:
+    engine.write(FIRST, b"\x00\x01\x02" * 500)
+
+
+def _emptied(engine: SimulatedEngine) -> None:
+    engine.write(FIRST, "")
+
+
+@pytest.mark.parametrize("content", ["quince", "# Trees\n\nquince"], ids=["title by name", "title by content"])
+@pytest.mark.parametrize("lost", [_changed, _removed, _ignored, _made_binary, _emptied])
+def test_title_and_type_follow_the_first_path_that_is_left(
+    engine: SimulatedEngine, lost: Callable[[SimulatedEngine], None], content: str
+) -> None:
+    engine.write(FIRST, content)
+    engine.write(SECOND, content)
+    engine.settle()
+    document = engine.kb.search("quince").hits[0]
+    assert (document.path, document.type) == (FIRST, "markdown")
+    assert document.title == ("a" if content == "quince" else "Trees")
+    lost(engine)
+    engine.settle()
+    (hit,) = [hit for hit in engine.kb.search("quince", "lexical").hits if "quince" in hit.text]
+    assert (hit.paths, hit.type, hit.title) == ((SECOND,), "text", "b")
+    assert hit.document_id == document.document_id
+    assert engine.kb.check() == []
+
+
+def test_a_path_that_comes_before_all_others_gives_title_and_type(engine: SimulatedEngine) -> None:
+    engine.write(SECOND, "quince")
+    engine.settle()
+    engine.write(FIRST, "quince")
+    engine.settle()
+    document = engine.kb.document(1)[0]
+    assert (document.title, document.type) == ("a", "markdown")
+    assert engine.documents() == [(1, "a", "current")]
+
+
+def test_a_path_that_comes_after_others_changes_nothing(engine: SimulatedEngine) -> None:
+    engine.write(FIRST, "quince")
+    engine.settle()
+    before, embedded = engine.kb.document(1)[0], len(engine.embedded())
+    engine.write(SECOND, "quince")
+    engine.settle()
+    assert engine.kb.document(1)[0] == before
+    assert len(engine.embedded()) == embedded
+
+
+def test_what_a_person_set_outlives_the_paths(engine: SimulatedEngine) -> None:
+    engine.write(FIRST, "quince")
+    engine.write(SECOND, "quince")
+    engine.settle()
+    engine.add(SECOND, IngestOptions(title="Cydonia", type="code", language="python"))
+    engine.write(FIRST, "medlar")
+    engine.settle()
+    document = engine.kb.document(1)[0]
+    assert (document.title, document.type, document.language, document.title_source) == (
+        "Cydonia",
+        "code",
+        "python",
+        "hand",
+    )
+
+
+def test_a_rename_to_another_ending_reads_the_file_as_what_it_says_it_is_now(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/tool.txt", "def quince():\n    return 1\n")
+    engine.settle()
+    engine.rename(f"{NOTES}/tool.txt", f"{NOTES}/tool.py")
+    engine.settle()
+    document = engine.kb.document(1)[0]
+    assert (document.type, document.language) == ("code", "python")
+    assert len(engine.documents()) == 1
+
+
+def test_other_chunk_sizes_cut_a_file_again_when_it_is_looked_at(
+    world: World, started: Callable[[], SimulatedEngine]
+) -> None:
+    text = "# Trees\n\n" + " ".join(f"word{number}" for number in range(100))
+    engine = started()
+    engine.write(f"{NOTES}/a.md", text)
+    engine.settle()
+    assert len(engine.kb.document(1)[2]) == 1
+    world.configure(NOTES, text="[chunks]\nmax_tokens = 40\noverlap_tokens = 0\n")
+    engine = started()
+    engine.write(f"{NOTES}/a.md", text)
+    engine.settle()
+    assert len(engine.kb.document(1)[2]) >= 3
+    assert engine.kb.check() == []
+
+
+def test_a_text_that_is_in_any_version_of_any_document_is_never_embedded_again(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/a.md", "# Trees\n\nquince")
+    engine.settle()
+    engine.write(f"{NOTES}/b.md", "# Trees\n\nquince\n\n")
+    engine.settle()
+    assert len(engine.documents()) == 2, "other bytes are another document"
+    assert engine.embedded() == ["Trees\n\nquince"]
+    assert engine.kb.check() == []
+
+
+def test_a_file_of_nothing_but_white_space_counts_as_empty(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/blank.md", " \n\n \n")
+    engine.settle()
+    assert engine.state(f"{NOTES}/blank.md") == (FileState.SKIPPED, Reason.EMPTY)
+    assert engine.embedded() == []
+
+
+def test_names_that_are_no_text_are_kept_byte_by_byte(engine: SimulatedEngine) -> None:
+    path = f"{NOTES}/qu\udce4nce.md"
+    engine.write(path, "ripens late")
+    engine.settle()
+    assert engine.found("ripens") == [path]
+    assert engine.state(path)[0] is FileState.INDEXED
+    assert engine.documents() == [(1, "qu\ufffdnce", "current")]
+    engine.rename(path, f"{NOTES}/quince.md")
+    engine.settle()
+    assert engine.found("ripens") == [f"{NOTES}/quince.md"]

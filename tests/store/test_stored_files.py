@@ -1,0 +1,126 @@
+"""Copies that kbsync keeps: on the disk before anything counts on them, never removed while something needs them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kbsync.errors import RetryLater
+from kbsync.reasons import Reason
+from kbsync.store.stored_files import StoredFiles
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> StoredFiles:
+    for name in ("staging", "documents"):
+        (tmp_path / name).mkdir()
+    return StoredFiles(str(tmp_path / "staging"), str(tmp_path / "documents"))
+
+
+def stage(stored: StoredFiles, content: bytes = b"apples", name: str = "a.md") -> str:
+    with stored.staging(name) as (path, file):
+        file.write(content)
+    return path
+
+
+def fail_inside(stored: StoredFiles, error: BaseException) -> None:
+    with stored.staging("a.md") as (_path, file):
+        file.write(b"half")
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        ("a.md", ".md"),
+        ("A.MD", ".md"),
+        ("archive.tar.gz", ".gz"),
+        ("none", ""),
+        ("odd.m/d", ""),
+        ("long." + "x" * 17, ""),
+        ("caf\udce9.md", ".md"),
+        ("a.md\n", ""),
+        ("文.文", ""),
+    ],
+)
+def test_a_staged_copy_keeps_a_plain_ending_only(stored: StoredFiles, name: str, ending: str) -> None:
+    path = stage(stored, name=name)
+    assert os.path.dirname(path) == stored.staging_dir
+    assert os.path.splitext(path)[1] == ending
+    assert Path(path).read_bytes() == b"apples"
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_two_copies_of_one_name_are_two_files(stored: StoredFiles) -> None:
+    assert stage(stored) != stage(stored)
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()])
+def test_a_copy_that_was_not_finished_is_removed(stored: StoredFiles, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        fail_inside(stored, error)
+    assert os.listdir(stored.staging_dir) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_told_as_such(stored: StoredFiles, number: int) -> None:
+    with pytest.raises(RetryLater) as caught:
+        fail_inside(stored, OSError(number, "full"))
+    assert caught.value.reason is Reason.NO_SPACE
+    assert os.listdir(stored.staging_dir) == []
+
+
+def test_another_error_of_the_disk_stays_what_it_is(stored: StoredFiles) -> None:
+    with pytest.raises(OSError, match="broken") as caught:
+        fail_inside(stored, OSError(errno.EIO, "broken"))
+    assert caught.value.errno == errno.EIO
+
+
+def test_storing_twice_does_no_harm(stored: StoredFiles) -> None:
+    first, second = stage(stored), stage(stored)
+    path = stored.store(first, "0123abcd", "A.MD")
+    assert path == os.path.join(stored.documents_dir, "0123abcd.md")
+    assert stored.store(first, "0123abcd", "A.MD") == path
+    assert stored.store(second, "0123abcd", "A.MD") == path
+    stored.discard(first)
+    stored.discard(first)
+    assert Path(path).read_bytes() == b"apples"
+
+
+def test_the_sweep_removes_only_what_nothing_needs(stored: StoredFiles) -> None:
+    waiting, orphan = stage(stored), stage(stored)
+    kept = stored.store(orphan, "aa", "a.md")
+    forgotten = stored.store(orphan, "bb", "a.md")
+    assert stored.sweep({waiting, kept}) == []
+    assert [os.path.exists(path) for path in (waiting, kept, orphan, forgotten)] == [True, True, False, False]
+    assert stored.sweep({waiting, kept}) == []
+
+
+def test_the_sweep_keeps_and_names_a_stored_copy_that_may_be_the_only_one(stored: StoredFiles) -> None:
+    staged = stage(stored)
+    path = stored.store(staged, "aa", "a.md")
+    stored.discard(staged)
+    assert stored.sweep(set()) == [path]
+    assert Path(path).read_bytes() == b"apples"
+
+
+def test_the_sweep_spares_the_copies_of_a_data_folder_that_was_moved(stored: StoredFiles, tmp_path: Path) -> None:
+    staged = stage(stored)
+    kept = stored.store(staged, "aa", "a.md")
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for folder in ("staging", "documents"):
+        os.rename(tmp_path / folder, moved / folder)
+    after = StoredFiles(str(moved / "staging"), str(moved / "documents"))
+    assert after.sweep({staged, kept}) == []
+    assert (moved / "documents" / "aa.md").read_bytes() == b"apples"
+
+
+def test_the_sweep_leaves_folders_alone(stored: StoredFiles) -> None:
+    os.mkdir(os.path.join(stored.documents_dir, "mine"))
+    assert stored.sweep(set()) == []
+    assert os.listdir(stored.documents_dir) == ["mine"]

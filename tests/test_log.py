@@ -1,0 +1,209 @@
+"""Logs are JSON lines that only their owner reads, and never the reason why something stops."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from kbsync import log
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Iterator[Path]:
+    """Configure logging into a file of a folder that is not there yet, and put back what was before."""
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    for handler in before:
+        root.removeHandler(handler)  # `configure` would close the test runner's own
+    file = tmp_path / "logs" / "kbsync.log"
+    log.configure(str(file), "info", terminal=False)
+    yield file
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()
+    for handler in before:
+        root.addHandler(handler)
+    root.setLevel(level)
+    logging.getLogger("kbsync").setLevel(logging.NOTSET)
+    structlog.reset_defaults()
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_record_is_one_json_line_with_its_fields(log_file: Path) -> None:
+    logger = structlog.stdlib.get_logger("kbsync.test")
+    logger.info("job_ended", path="/notes/a\n\x1b[0m文\udce9.md", state="indexed", detail=object)
+    (line,) = lines(log_file)
+    assert (line["event"], line["level"], line["logger"]) == ("job_ended", "info", "kbsync.test")
+    assert line["path"] == "/notes/a\n\x1b[0m文\udce9.md"
+    assert line["timestamp"].endswith("Z")
+    assert log_file.read_bytes().isascii()
+
+
+def test_an_exception_is_logged_whole(log_file: Path) -> None:
+    try:
+        raise ValueError("mine")
+    except ValueError:
+        structlog.stdlib.get_logger("kbsync.test").exception("job_crashed")
+    (line,) = lines(log_file)
+    assert "Traceback" in line["exception"]
+    assert "ValueError: mine" in line["exception"]
+
+
+def test_libraries_are_heard_from_warning_on(log_file: Path) -> None:
+    logging.getLogger("some.library").info("chatter")
+    logging.getLogger("some.library").warning("odd: %s", "thing")
+    structlog.stdlib.get_logger("kbsync.test").debug("detail")
+    (line,) = lines(log_file)
+    assert (line["event"], line["logger"]) == ("odd: thing", "some.library")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_the_log_and_its_folder_are_private_also_after_a_rotation(log_file: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        logger = structlog.stdlib.get_logger("kbsync.test")
+        for _ in range(12):
+            logger.info("large", text="x" * 1_000_000)
+    finally:
+        os.umask(before)
+    files = list(log_file.parent.iterdir())
+    assert {file.name for file in files} == {"kbsync.log", "kbsync.log.1", "kbsync.log.2"}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert stat.S_IMODE(log_file.parent.stat().st_mode) == 0o700
+    assert all(file.stat().st_size <= 5 << 20 for file in files)
+
+
+def test_configuring_twice_writes_once(log_file: Path) -> None:
+    log.configure(str(log_file), "info", terminal=False)
+    structlog.stdlib.get_logger("kbsync.test").info("once")
+    assert len(lines(log_file)) == 1
+
+
+def test_a_failure_is_one_escaped_line(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "ingest-errors.log"
+    error_log = log.ErrorLog(str(file))
+    error_log.record("/notes/a\n\x1b]0;\x07文\udce9.md", "damaged\r\n100 %s \u202e", 0.0)
+    error_log.record("/notes/b.md", "damaged", 1.5)
+    error_log.close()
+    error_log.close()
+    text = file.read_text()
+    assert text.isascii()
+    assert text.count("\n") == 2
+    assert not any(ord(character) < 32 for character in text.replace("\n", ""))
+    assert lines(file)[0] == {
+        "at": "1970-01-01T00:00:00+00:00",
+        "path": "/notes/a\n\x1b]0;\x07文\udce9.md",
+        "error": "damaged\r\n100 %s \u202e",
+    }
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_the_log_of_failures_is_rotated(tmp_path: Path) -> None:
+    file = tmp_path / "ingest-errors.log"
+    error_log = log.ErrorLog(str(file))
+    for _ in range(12):
+        error_log.record("/notes/a.md", "x" * 1_000_000, 0.0)
+    error_log.close()
+    assert sorted(os.listdir(tmp_path)) == ["ingest-errors.log", "ingest-errors.log.1"]
+
+
+def test_a_log_that_was_open_to_others_is_closed(tmp_path: Path) -> None:
+    file = tmp_path / "ingest-errors.log"
+    file.touch(mode=0o644)
+    error_log = log.ErrorLog(str(file))
+    error_log.record("/notes/a.md", "damaged", 0.0)
+    error_log.close()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-W", "error", "-c", code, *arguments], capture_output=True, text=True)
+
+
+# The largest size of a file stands in for a disk that is full and then has room again.
+FULL_DISK = """
+import logging, resource, sys
+from kbsync import log
+import structlog
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+error_log = log.ErrorLog(sys.argv[1])
+log.configure(sys.argv[2], "info", terminal=False)
+logger = structlog.stdlib.get_logger("kbsync.test")
+def record(text):
+    error_log.record("/notes/a.md", text, 0.0)
+    logger.info(text)
+record("before")
+resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
+for _ in range(8):
+    record("x" * 300)
+if sys.argv[3] == "room":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    record("after")
+error_log.close()
+log.configure(sys.argv[2], "info", terminal=False)
+print("went on")
+"""
+
+
+@pytest.mark.parametrize("then", ["room", "none"])
+def test_a_full_disk_stops_nothing(tmp_path: Path, then: str) -> None:
+    outcome = run(FULL_DISK, str(tmp_path / "errors.log"), str(tmp_path / "kbsync.log"), then)
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "went on\n", "")
+    for name in ("errors.log", "kbsync.log"):
+        text = "".join(path.read_text() for path in tmp_path.glob(f"{name}*"))
+        assert "before" in text
+        assert ("after" in text) is (then == "room")
+
+
+UNWRITABLE = f"""
+import os, sys
+from kbsync import log
+import structlog
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+assert os.getuid() != 0
+try:
+    open(sys.argv[1], "a")
+except PermissionError:
+    print("refused")
+error_log = log.ErrorLog(sys.argv[1])
+log.configure(sys.argv[1], "info", terminal=False)
+error_log.record("/notes/a.md", "damaged", 0.0)
+structlog.stdlib.get_logger("kbsync.test").info("unheard")
+error_log.close()
+print("went on")
+"""
+
+
+def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    folder.chmod(0o500)
+    outcome = run(UNWRITABLE, str(folder / "kbsync.log"))
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "refused\nwent on\n", "")
+    assert os.listdir(folder) == []
+
+
+def test_a_folder_that_vanishes_is_made_again(log_file: Path) -> None:
+    logger = structlog.stdlib.get_logger("kbsync.test")
+    logger.info("first")
+    logging.getLogger().handlers[0].close()
+    log_file.unlink()
+    log_file.parent.rmdir()
+    logger.info("second")
+    assert [line["event"] for line in lines(log_file)] == ["second"]
