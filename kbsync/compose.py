@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -245,10 +246,23 @@ def _recover(writer: Writer, readers: Readers, stored: StoredFiles, error_log: l
     now = clock.now()
     for path, message in writer.run(lambda connection: commits.recover(connection, now)):
         error_log.record(path, message, now)
-    needed = readers.read(lambda connection: jobs.staged_paths(connection) | documents.stored_paths(connection))
-    unclaimed = stored.sweep(needed)
+    staged, kept = readers.read(lambda connection: (jobs.staged_paths(connection), documents.stored_paths(connection)))
+    _follow_moved_folder(writer, staged, stored.staging_dir, jobs.move_staged)
+    _follow_moved_folder(writer, kept, stored.documents_dir, documents.move_stored)
+    unclaimed = stored.sweep(staged | kept)
     if unclaimed:
         events.warning("stored_copies_unclaimed", count=len(unclaimed), first=unclaimed[0])
+
+
+def _follow_moved_folder(writer: Writer, paths: set[str], folder: str, move: Callable[..., None]) -> None:
+    """The data folder was moved since the paths were written: write the new ones, where the copies are there."""
+    moved = [
+        (path, now_at)
+        for path in paths
+        if os.path.dirname(path) != folder and os.path.exists(now_at := os.path.join(folder, os.path.basename(path)))
+    ]
+    for old, new in moved:
+        writer.run(partial(move, old=old, new=new))
 
 
 def _own_folders(locations: Locations) -> frozenset[tuple[int, int]]:

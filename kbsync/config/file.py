@@ -36,8 +36,8 @@ def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: t
         entry["recursive"] = False
     if ignore:
         entry["ignore"] = list(ignore)
-    if "sources" not in document:
-        document["sources"] = tomlkit.aot()
+    if not isinstance(document.get("sources"), AoT) and not document.get("sources"):
+        document["sources"] = tomlkit.aot()  # absent, or written as an empty list
     _entries(document).append(entry)
     _replace(config_file, tomlkit.dumps(document))
     return resolved
@@ -59,7 +59,9 @@ def remove_source(config_file: str, path: str) -> str:
 
 
 def _entries(document: tomlkit.TOMLDocument) -> AoT:
-    entries = document.get("sources", tomlkit.aot())
+    entries = document.get("sources")
+    if not entries and not isinstance(entries, AoT):
+        return tomlkit.aot()
     if not isinstance(entries, AoT):
         raise ConfigurationError("`sources` in config.toml must be written as [[sources]] tables.")
     return entries
@@ -78,8 +80,13 @@ def _replace(config_file: str, text: str) -> None:
     """Write beside the file, check what was written as settings, then rename over it (through a link: its target)."""
     target = os.path.realpath(config_file)
     folder = os.path.dirname(target)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".config-", suffix=".toml")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".config-", suffix=".toml")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} cannot be written: {error.strerror}.", hint="Make it writable; nothing was changed."
+        ) from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)

@@ -59,7 +59,10 @@ class Locations:
         usual = os.path.join(self.state_dir, "kbsync.sock")
         if len(os.fsencode(usual)) <= SOCKET_PATH_LIMIT:
             return usual
-        return os.path.join(tempfile.mkdtemp(prefix="kbsync-"), "kbsync.sock")
+        temporary = tempfile.gettempdir()
+        # TMPDIR may be long as well; every Unix has /tmp.
+        short = temporary if len(os.fsencode(temporary)) <= SOCKET_PATH_LIMIT // 2 else "/tmp"
+        return os.path.join(tempfile.mkdtemp(prefix="kbsync-", dir=short), "kbsync.sock")
 
     def forget_socket(self, path: str) -> None:
         """Remove the temporary folder that `socket_path` made, if it made one."""

@@ -168,6 +168,7 @@ def write_decisions(
             )
             queued += 1
             continue
+        job_queue.overtake(connection, source.id, seen.path, now)
         files.account(connection, source.id, seen.path, seen.stat, decision.state, decision.reason, seen.rules, now)
         if decision.state is FileState.SKIPPED:
             document_id = origins.end_path(connection, seen.path, "missing", now)

@@ -39,6 +39,9 @@ class _Wanted:
     """When a source is to be walked next (monotonic), and the last request that a finished walk has answered."""
 
     due_at: float | None = None
+    # A walk is under way; what is marked meanwhile waits for its end, which says how long walks take.
+    walking: bool = False
+    marked: bool = False
     answered: int = 0
     ended_at: float = float("-inf")
     seconds: float = 0.0
@@ -92,10 +95,16 @@ class Rescans:
         log.debug("source_marked", source_id=source_id, why=why)
         with self._lock:
             wanted = self._wanted.setdefault(source_id, _Wanted())
-            gap = max(_MARK_GAP_S, _MARK_GAP_SHARE * wanted.seconds)
-            due_at = max(self._clock.monotonic(), wanted.ended_at + gap)
-            wanted.due_at = due_at if wanted.due_at is None else min(wanted.due_at, due_at)
+            if wanted.walking:
+                wanted.marked = True
+                return
+            self._due_after_gap(wanted)
         self._asked.ring()
+
+    def _due_after_gap(self, wanted: _Wanted) -> None:
+        gap = max(_MARK_GAP_S, _MARK_GAP_SHARE * wanted.seconds)
+        due_at = max(self._clock.monotonic(), wanted.ended_at + gap)
+        wanted.due_at = due_at if wanted.due_at is None else min(wanted.due_at, due_at)
 
     def request_all(self) -> int:
         """Have every source walked now; return a ticket for `answered`."""
@@ -152,8 +161,7 @@ class Rescans:
                 return False
             source_id = min(due)[1]
             wanted, request = self._wanted[source_id], self._requests
-            # A mark that comes during the walk asks for another: it may lie where the walk has been already.
-            wanted.due_at = None
+            wanted.due_at, wanted.walking = None, True
         source = self._configured.by_id(source_id)
         if source is None:
             self.forget(source_id)
@@ -162,10 +170,14 @@ class Rescans:
             scan = self._walk(source)
         except RetryLater:
             with self._lock:
-                wanted.due_at = now + 1.0
+                wanted.due_at, wanted.walking = self._clock.monotonic() + 1.0, False
             raise
         with self._lock:
-            wanted.ended_at, wanted.seconds = self._clock.monotonic(), scan.seconds
+            wanted.ended_at, wanted.seconds, wanted.walking = self._clock.monotonic(), scan.seconds, False
+            if wanted.marked:
+                # What was marked during the walk may lie where it had been already.
+                wanted.marked = False
+                self._due_after_gap(wanted)
             if not self._stop.is_set():
                 wanted.answered = request
         self.last[source_id] = scan

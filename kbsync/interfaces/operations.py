@@ -143,6 +143,11 @@ class Operations:
         """Return `{sources, total}`: the configured folders and how they are doing."""
         rows, counts = self._engine.kb.sources()
         records = [source_record(row, counts.get(row.id, {})) for row in rows]
+        if self._daemon is not None:
+            # A walk that finds nothing new writes nothing: only the running daemon knows when it was.
+            for row, record in zip(rows, records, strict=True):
+                if (scan := self._daemon.loops.rescans.last.get(row.id)) is not None:
+                    record["last_scan_at"] = time_of(scan.begun_at)
         return {"sources": records, "total": len(records)}
 
     def add_source(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:

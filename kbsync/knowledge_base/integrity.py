@@ -32,6 +32,7 @@ def check(connection: Connection) -> list[Problem]:
         ("vectors_missing", "Chunks have no vector.", maintenance.chunks_without_vector(connection)),
         ("vectors_extra", "Vectors have no chunk.", maintenance.vectors_without_chunk(connection)),
         ("vectors_bad", "Vectors have a wrong length or are no numbers.", maintenance.bad_vectors(connection)),
+        ("names", "File names and their index are out of step.", maintenance.names_out_of_step(connection)),
         ("documents_unexplained", "Documents have no origin.", maintenance.documents_without_origin(connection)),
     ):
         if count:

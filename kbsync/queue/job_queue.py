@@ -94,6 +94,13 @@ def extend(connection: Connection, held: Sequence[int], now: float) -> None:
     jobs.extend(connection, held, now + LEASE_S)
 
 
+def overtake(connection: Connection, source_id: int, path: str, now: float) -> None:
+    """A path was judged anew without a job: what a job that runs for it right now will answer is dropped."""
+    live = jobs.live_of_path(connection, source_id, path)
+    if live is not None and live[1] == "processing":
+        jobs.raise_generation(connection, live[0], Priority.LOW, 0.0, now)
+
+
 def is_current(connection: Connection, job: Job) -> bool:
     """Return whether the job's answer still counts: nobody else has it and its file did not change meanwhile."""
     return jobs.generation(connection, job.id) == job.generation

@@ -121,6 +121,11 @@ def set_stored_path(connection: apsw.Connection, document_id: int, stored_path: 
     )
 
 
+def move_stored(connection: apsw.Connection, old: str, new: str) -> None:
+    """Write where a stored copy lies now."""
+    connection.execute("UPDATE documents SET stored_path = ? WHERE stored_path = ?", (new, old))
+
+
 def stored_paths(connection: apsw.Connection) -> set[str]:
     """Return where every stored copy lies."""
     return {

@@ -140,10 +140,13 @@ def reason_counts(connection: apsw.Connection) -> dict[str, int]:
 def by_path(connection: apsw.Connection, path: str) -> FileRow | None:
     """Return the ledger's row of a path; a name typed in another Unicode form is found too."""
     columns = "source_id, path, state, reason, detail, document_id, last_seen_at"
-    row = connection.execute(f"SELECT {columns} FROM files WHERE path = ?", (os.fsencode(path),)).fetchone()
+    raw_path = os.fsencode(path)
+    # Of two rows (two sources at different times, two spellings) the one that is there counts.
+    order = "ORDER BY state = 'gone', last_seen_at DESC LIMIT 1"
+    row = connection.execute(f"SELECT {columns} FROM files WHERE path = ? {order}", (raw_path,)).fetchone()
     if row is None:
-        nfc = unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
-        row = connection.execute(f"SELECT {columns} FROM files WHERE path_nfc = ?", (nfc,)).fetchone()
+        nfc = unicodedata.normalize("NFC", raw_path.decode("utf-8", "replace"))
+        row = connection.execute(f"SELECT {columns} FROM files WHERE path_nfc = ? {order}", (nfc,)).fetchone()
     if row is None:
         return None
     source_id, raw, state, reason, detail, document_id, last_seen_at = row

@@ -262,6 +262,11 @@ def staged_paths(connection: apsw.Connection) -> set[str]:
     }
 
 
+def move_staged(connection: apsw.Connection, old: str, new: str) -> None:
+    """Write where a staged file lies now."""
+    connection.execute("UPDATE jobs SET staged_path = ? WHERE staged_path = ?", (new, old))
+
+
 def delete_of_source(connection: apsw.Connection, source_id: int) -> None:
     """Delete the jobs of a source that was taken out of the configuration."""
     connection.execute("DELETE FROM jobs WHERE source_id = ?", (source_id,))

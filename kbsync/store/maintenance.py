@@ -74,6 +74,13 @@ def documents_without_origin(connection: apsw.Connection) -> int:
     return _count(connection, "documents WHERE id NOT IN (SELECT document_id FROM origins)")
 
 
+def names_out_of_step(connection: apsw.Connection) -> int:
+    """Return how many live paths cannot be found by their name, or names that can have no live path."""
+    live = "SELECT id FROM origins WHERE live = 1 AND path IS NOT NULL"
+    missing = _count(connection, f"({live}) WHERE id NOT IN (SELECT id FROM names_fts_docsize)")
+    return missing + _count(connection, f"names_fts_docsize WHERE id NOT IN ({live})")
+
+
 def size_bytes(connection: apsw.Connection) -> int:
     """Return the size of the database in bytes, without its WAL."""
     return int(connection.pragma("page_count")) * int(connection.pragma("page_size"))

@@ -73,6 +73,7 @@ def test_what_is_added_and_removed_again_leaves_the_file_as_it_was(home: Path, c
     [
         "",
         "workers = 3\n",
+        "sources = []\n",
         "[chunks]\nmin_tokens = 3\n",
         "chunks.min_tokens = 3",
         "[[sources]]\npath = '{home}/a'\n[chunks]\nmin_tokens = 3\n[[sources]]\npath = '{home}/c'\n",

@@ -74,7 +74,8 @@ def test_a_good_database_has_no_problem(writer: Writer) -> None:
             (),
             {"vectors_extra": 1, "foreign_keys": 1},
         ),
-        ("DELETE FROM origins WHERE document_id = 2", (), {"documents_unexplained": 1}),
+        ("DELETE FROM origins WHERE document_id = 2", (), {"names": 1, "documents_unexplained": 1}),
+        ("DELETE FROM names_fts WHERE rowid = 1", (), {"names": 1}),
         ("DELETE FROM documents WHERE id = 2", (), {"foreign_keys": 2}),
     ],
     ids=[
@@ -88,6 +89,7 @@ def test_a_good_database_has_no_problem(writer: Writer) -> None:
         "short vector",
         "orphan vector",
         "document without origin",
+        "name lost",
         "document gone",
     ],
 )

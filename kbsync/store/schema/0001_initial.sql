@@ -84,7 +84,7 @@ CREATE TRIGGER chunks_fts_update AFTER UPDATE OF text ON chunks BEGIN
     INSERT INTO chunks_fts (rowid, text) VALUES (new.id, new.text);
 END;
 
--- One row for each embedder; its vectors are in the table vectors_{id}, made by store/vectors. meta.live_vectors names the one in use.
+-- One row for each embedder; its vectors are in the table vectors_{id}, made by store/vectors. meta.live_embedder names the one in use.
 CREATE TABLE embedders (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     fingerprint TEXT NOT NULL UNIQUE,
