@@ -111,11 +111,8 @@ class Processor:
         parts = self._parts
         known, paths = parts.readers.read(lambda connection: _known(connection, snapshot.content_hash))
         name, options = _wanted(job, known, paths)
-        stored_path = None
-        if job.staged_path is not None and (known is None or known.stored_path is None):
-            ingest.kind_of(name, options, parts.limits)  # what cannot be read is not stored either
-            stored_path = parts.stored.store(job.staged_path, snapshot.content_hash, job.path)
         if known is not None and _as_wanted(known, name, options, parts.limits):
+            stored_path = None if known.stored_path is not None else self._store(job, snapshot.content_hash)
             outcome = parts.writer.run(
                 lambda connection: commits.known(
                     connection, job, snapshot.content_hash, origin, judged, stored_path, parts.clock.now()
@@ -125,7 +122,13 @@ class Processor:
                 return outcome
         content = ingest.Content(snapshot.head, snapshot.size, snapshot.content_hash, name, options)
         update = ingest.ingest(content, parts.limits, parts.counter, self._vectorize(job.priority))
-        return self._commit(job, update, origin, judged, stored_path)
+        return self._commit(job, update, origin, judged, self._store(job, snapshot.content_hash))
+
+    def _store(self, job: Job, content_hash: str) -> str | None:
+        """Link the staged copy to its permanent place, once it is known that it can be read; a source's file stays."""
+        if job.staged_path is None:
+            return None
+        return self._parts.stored.store(job.staged_path, content_hash, job.path)
 
     def _note(self, job: Job) -> Outcome:
         parts = self._parts

@@ -166,7 +166,7 @@ def test_a_binary_file_with_a_text_ending_is_skipped_and_not_kept(engine: Simula
     engine.fs.write(PATH, b"\x00\x01\x02" * 500)
     job = engine.add(PATH)
     assert (job.state, job.reason) == ("skipped", Reason.BINARY)
-    assert _staged(engine) == []
+    assert (_staged(engine), _stored(engine)) == ([], [])
     assert engine.state(PATH) == (FileState.SKIPPED, Reason.BINARY)
     assert engine.documents() == []
 
