@@ -16,6 +16,11 @@ from typing import Literal, Protocol, Self
 FileKind = Literal["file", "directory", "symlink", "special"]
 
 
+def as_text(path: str) -> str:
+    """Return a path, or a message with one in it, as text that can be stored and sent: odd bytes become `\\xNN`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 @dataclass(frozen=True, slots=True)
 class Stat:
     """What identifies a version of a file without reading it. Times in nanoseconds, sizes in bytes."""

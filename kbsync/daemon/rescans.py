@@ -12,7 +12,7 @@ from kbsync.clock import Clock
 from kbsync.daemon.producer import write_decisions
 from kbsync.daemon.wake import Wake
 from kbsync.errors import RetryLater
-from kbsync.filesystem import FileSystem
+from kbsync.filesystem import FileSystem, as_text
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.model import Change, Priority, Source
@@ -218,7 +218,7 @@ class Rescans:
         queued += self._sweep(source, gone)
         state, reason, detail = _verdict(walk, absence.reason, source)
         seconds = self._clock.monotonic() - begun
-        result = SourceScan(state, reason, detail, begun_at, seconds, walk.files, queued)
+        result = SourceScan(state, reason, detail and as_text(detail), begun_at, seconds, walk.files, queued)
         self._record(source, result, changed=bool(queued or gone))
         return result
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kbsync import ingest
 from kbsync.clock import Clock
 from kbsync.errors import FailFile, FileChanged, SkipFile, UsageError
-from kbsync.filesystem import FileSystem
+from kbsync.filesystem import FileSystem, as_text
 from kbsync.model import ChunkLimits, IngestOptions, Source
 from kbsync.queue import job_queue
 from kbsync.reasons import SENTENCES, FileState, Reason
@@ -73,7 +73,7 @@ class Adding:
                 wanted.append(seen.path)
             elif seen.stat.kind != "directory":
                 skipped.append((seen.path, seen.reason))
-        failed = [(where, f"Reading {where} failed: {error.strerror}.") for where, error in walk.errors]
+        failed = [(where, as_text(f"Reading {where} failed: {error.strerror}.")) for where, error in walk.errors]
         return Expansion(tuple(wanted), tuple(skipped), tuple(failed))
 
     def add_file(self, path: str, options: IngestOptions) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from kbsync import file_types
-from kbsync.filesystem import Stat
+from kbsync.filesystem import Stat, as_text
 from kbsync.model import DocumentUpdate, Job, Origin, Priority
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
@@ -119,7 +120,7 @@ def _placed(
     if added and chunk_count is None:
         events.record(connection, "found", now, source_id=job.source_id, path=origin.path, document_id=document_id)
     if stored_path is not None:
-        documents.set_stored_path(connection, document_id, stored_path, origin.path or "")
+        documents.set_stored_path(connection, document_id, stored_path, os.path.basename(as_text(origin.path or "")))
     if judged is not None and job.source_id is not None:
         files.account(
             connection,
@@ -216,7 +217,7 @@ def recover(connection: Connection, now: float) -> list[tuple[str, str]]:
     """
     buried = []
     for source_id, path, job_id in job_queue.recover(connection, now, all_leases=True):
-        message = f"{path} was being read whenever kbsync died; it is left alone until it changes."
+        message = f"{as_text(path)} was being read whenever kbsync died; it is left alone until it changes."
         jobs.end(connection, job_id, "failed", now, reason=Reason.CRASHED, error=message)
         known_file = None if source_id is None else files.known(connection, source_id, path)
         if source_id is not None and known_file is not None:

@@ -1,0 +1,58 @@
+"""Measures kbsync against the thing itself and prints what came out.
+
+python -m tests.bench [--only scan,freshness] [--files N] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+
+import structlog
+
+from tests.bench import embedding, freshness, ingestion, scan
+from tests.bench.figures import Figure, as_json, machine, table
+
+_UNITS = {"ratio": "x (over 1: faster than bare)", "second": "texts/s", "texts": "texts"}
+
+
+def embedding_figures() -> list[Figure]:
+    """Return the batcher's figures against bare encode."""
+    return [
+        Figure(f"embedding: {name.removeprefix('embedding_')}", _UNITS.get(name.rpartition("_")[2], ""), (value,))
+        for name, value in embedding.measure().items()
+    ]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--only", default="embedding,scan,freshness,ingestion", help="which, with commas between")
+    parser.add_argument("--files", type=int, default=scan.FILES, help="how many files the scanned tree has")
+    parser.add_argument("--json", metavar="FILE", help="write all figures there too")
+    options = parser.parse_args(arguments)
+    benches: dict[str, Callable[[], list[Figure]]] = {
+        "embedding": embedding_figures,
+        "scan": lambda: scan.measure(options.files),
+        "freshness": freshness.measure,
+        "ingestion": ingestion.measure,
+    }
+    wanted = options.only.split(",")
+    if unknown := set(wanted) - set(benches):
+        parser.error(f"no such bench: {', '.join(sorted(unknown))}; there are {', '.join(benches)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a daemon that was started ends as well
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    print(machine(), flush=True)
+    figures = []
+    for name in wanted:
+        found = benches[name]()
+        figures += found
+        print(f"\n{table(found)}", flush=True)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            file.write(as_json(figures) + "\n")
+
+
+if __name__ == "__main__":
+    main()
