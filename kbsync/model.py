@@ -51,13 +51,15 @@ class Source:
 class Change:
     """A hint that something happened at a path: it says where to look, never what is there.
 
-    `closed`: a writer closed the file, so it is likely whole. `gone`: something left this path.
+    `closed`: a writer closed the file, so it is likely whole. `gone`: something left this path. `scanned`: a walk came
+    by it, no event: it is in no hurry.
     """
 
     source_id: int
     path: str
     closed: bool = False
     gone: bool = False
+    scanned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

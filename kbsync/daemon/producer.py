@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import structlog
 
@@ -104,7 +105,7 @@ class Producer:
             return None  # gone, or not to be looked at: either way the rescan that follows decides
 
     def _queue(self, quiet: Iterable[Change]) -> None:
-        judged: list[tuple[Source, Seen]] = []
+        judged: dict[Priority, list[tuple[Source, Seen]]] = {Priority.EVENT: [], Priority.SCAN: []}
         for change in quiet:
             source = self._sources.by_id(change.source_id)
             if source is None:
@@ -118,12 +119,13 @@ class Producer:
             if seen is None:
                 self._dirty(source.id, "gone")
             elif seen.path == change.path:
-                judged.append((source, seen))
+                judged[Priority.SCAN if change.scanned else Priority.EVENT].append((source, seen))
         try:
-            if queue_seen(self._writer, self._readers, judged, Priority.EVENT, self._clock.now(), settle_s=0.0):
-                self._work.ring()
+            for priority, paths in judged.items():
+                if queue_seen(self._writer, self._readers, paths, priority, self._clock.now(), settle_s=0.0):
+                    self._work.ring()
         except RetryLater:
-            for source, _seen in judged:
+            for source, _seen in chain(*judged.values()):
                 self._dirty(source.id, "not queued")
             raise
 

@@ -206,7 +206,7 @@ class Rescans:
                 before = None  # what stood in its way may be mended by now
             decision = decide(seen, before, self._clock.now(), has_live_job=seen.path in live)
             if isinstance(decision, Settle):
-                self._settle(Change(source.id, seen.path))
+                self._settle(Change(source.id, seen.path, scanned=True))
             elif not isinstance(decision, Unchanged):
                 batch.append((source, seen, decision))
             if len(batch) >= _BATCH:

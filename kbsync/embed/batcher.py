@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,8 +59,8 @@ class Batcher:
     batches on the first device. `devices` may be a function: then it is called when a device is first needed (asking
     torch which there are takes seconds).
 
-    Texts go ahead by priority, within one about first come, first served; a batch holds one priority only, so that
-    nothing urgent waits for the company of what is not. A blank text counts as one space.
+    Texts go ahead by priority, within one those of the caller who has least left to wait for. A batch holds one
+    priority only, so that nothing urgent waits for the company of what is not. A blank text counts as one space.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Batcher:
 
         # Guards everything below; told whenever any of it changes.
         self._changed = threading.Condition()
-        self._waiting: dict[Priority, deque[_Task]] = {priority: deque() for priority in sorted(Priority)}
+        self._waiting: dict[Priority, dict[_Request, deque[_Task]]] = {priority: {} for priority in sorted(Priority)}
         self._requests: set[_Request] = set()
         self._threads: list[threading.Thread] = []
         self._started = False
@@ -129,7 +129,7 @@ class Batcher:
     def pending(self) -> int:
         """Return how many texts wait for a device, a long one counted once for each of its windows."""
         with self._changed:
-            return sum(len(queue) for queue in self._waiting.values())
+            return sum(len(tasks) for requests in self._waiting.values() for tasks in requests.values())
 
     def wait_ready(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds until the model is loaded or cannot be; return whether it is."""
@@ -150,8 +150,8 @@ class Batcher:
             self._stopped = True
             for request in self._requests:
                 request.error = request.error or _stopping()
-            for queue in self._waiting.values():
-                queue.clear()
+            for requests in self._waiting.values():
+                requests.clear()
             self._changed.notify_all()
             threads = [thread for thread in self._threads if thread is not threading.current_thread()]
         for thread in threads:
@@ -197,7 +197,7 @@ class Batcher:
             except BaseException:  # Ctrl+C: others' texts in this batch are not to be lost
                 with self._changed:
                     for task in reversed(batch):
-                        self._waiting[task.priority].appendleft(task)
+                        self._waiting[task.priority].setdefault(task.request, deque()).appendleft(task)
                 raise
             return bool(batch)
 
@@ -211,7 +211,7 @@ class Batcher:
                 raise _unusable(self._error)
             self._requests.add(request)
             for task in tasks:
-                self._waiting[task.priority].append(task)
+                self._waiting[task.priority].setdefault(request, deque()).append(task)
             self._changed.notify_all()
 
     def _await(self, request: _Request) -> None:
@@ -300,16 +300,19 @@ class Batcher:
 
     def _take(self, budget: int) -> list[_Task]:
         """Remove and return the next batch of the most urgent priority that has one. Call with the lock held."""
-        for queue in self._waiting.values():
-            near: list[_Task] = []
-            while queue and len(near) < _LOOK_AHEAD:
-                task = queue.popleft()
-                if not task.request.done:  # another of its windows failed, or its caller went away
-                    near.append(task)
+        for requests in self._waiting.values():
+            for over in [request for request in requests if request.done]:
+                del requests[over]  # another window of it failed, or its caller went away
+            # Who has least left goes first: a note is not kept waiting by a book. The sort keeps the order of coming.
+            nearest = sorted(requests, key=lambda request: request.missing)
+            near = list(islice((task for request in nearest for task in requests[request]), _LOOK_AHEAD))
             if near:
-                chosen = set(next_batch([task.window.tokens for task in near], budget))
-                queue.extendleft(near[index] for index in reversed(range(len(near))) if index not in chosen)
-                return [near[index] for index in sorted(chosen)]
+                batch = [near[index] for index in sorted(next_batch([task.window.tokens for task in near], budget))]
+                for task in batch:
+                    requests[task.request].remove(task)
+                    if not requests[task.request]:
+                        del requests[task.request]
+                return batch
         return []
 
     def _run(self, device: Device, batch: Sequence[_Task]) -> None:

@@ -51,7 +51,9 @@ class Debounce:
             self._waiting[change.path] = waiting = _Waiting(change, now, now, now)
             self._push(now, change.path)
             return
-        waiting.change, waiting.last_at, waiting.looked_at = change, now, None
+        # An event is news, whatever walks come by.
+        waiting.change = replace(change, scanned=change.scanned and waiting.change.scanned)
+        waiting.last_at, waiting.looked_at = now, None
         if waiting.step_at > now:
             waiting.step_at = now
             self._push(now, change.path)

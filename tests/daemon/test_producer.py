@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from kbsync.errors import StopEngine
-from kbsync.model import Change
+from kbsync.model import Change, Priority
 from kbsync.reasons import FileState, Reason
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine
 
@@ -187,3 +187,22 @@ def test_an_ignored_file_that_was_indexed_is_hidden_by_its_next_event(engine: Si
     _step_for(engine, 0.5)
     assert engine.state(PATH) == (FileState.SKIPPED, Reason.IGNORED)
     assert engine.found("quince") == []
+
+
+def test_what_a_walk_hands_to_the_debounce_does_not_push_ahead_of_a_fresh_change(engine: SimulatedEngine) -> None:
+    for number in range(3):
+        engine.fs.write(f"{NOTES}/copied-{number}.md", b"# Copied\n\na moment before the walk")
+    engine.daemon.rescan()
+    assert engine.loops.rescans.step()
+    for _ in range(4):
+        engine.loops.producer.step()
+        engine.clock.advance(0.5)
+    engine.write(f"{NOTES}/fresh.md", "# Fresh\n\nquince")
+    for _ in range(4):
+        engine.loops.producer.step()
+        engine.clock.advance(0.5)
+    assert engine.read("SELECT count(*) FROM jobs WHERE state = 'queued'") == [(4,)]
+    assert engine.loops.workers[0].step()
+    assert engine.found("quince") == [f"{NOTES}/fresh.md"]
+    priorities = engine.read("SELECT DISTINCT priority FROM jobs WHERE state = 'queued'")
+    assert priorities == [(int(Priority.SCAN),)]

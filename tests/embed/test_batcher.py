@@ -168,3 +168,17 @@ def test_a_blank_text_is_embedded_as_one_space(blank: str) -> None:
     batcher_on(device).embed([blank], Priority.SCAN)
 
     assert device.batches == [((" ",), False)]
+
+
+def test_a_short_text_is_not_kept_waiting_by_a_book_of_the_same_priority(callers: ThreadPoolExecutor) -> None:
+    device = GatedDevice()
+    batcher = batcher_on(device)
+    with running(batcher):
+        blocker = callers.submit(batcher.embed, ["the first"], Priority.EVENT)
+        assert device.begun.acquire(timeout=WAIT)
+        book = queued(batcher, callers, [f"page {number} of the book" for number in range(100)], Priority.EVENT)
+        note = queued(batcher, callers, ["a note"], Priority.EVENT)
+        device.gate.release(200)
+        for future, count in ((blocker, 1), (book, 100), (note, 1)):
+            assert len(future.result(WAIT)) == count
+    assert "a note" in device.batches[1][0]

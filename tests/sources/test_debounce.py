@@ -218,3 +218,14 @@ def test_every_noted_path_comes_out_with_what_the_disk_shows_at_last(
     for path, (when, found) in final.items():
         assert when - last_event[path] >= 0.3 - 1e-5
         assert found.gone == (path not in disk)
+
+
+def test_an_event_makes_a_path_that_a_walk_came_by_urgent_and_a_walk_never_the_other_way() -> None:
+    debounce = Debounce()
+    walked, told = Change(1, "/a", scanned=True), Change(1, "/b", scanned=True)
+    debounce.note(walked, 0.0)
+    debounce.note(told, 0.0)
+    debounce.note(Change(1, "/b"), 0.1)
+    debounce.note(told, 0.2)
+    out = [change for now in (0.5, 1.0, 1.5, 2.0) for change in debounce.due(now, lambda path: FILE)]
+    assert {change.path: change.scanned for change in out} == {"/a": True, "/b": False}
