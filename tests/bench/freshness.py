@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 from kbsync.config.locations import locate
 from kbsync.interfaces.cli.client import running
-from kbsync.sources.reconcile import SETTLE_S
 from tests.bench.figures import Figure
 from tests.bench.library import library_files
 
@@ -60,7 +59,6 @@ def measured(subject: Subject, fresh: str, bulk: str, drops: int, queued_files: 
     idle = _drops_and_changes(subject, fresh, "idle", drops)
     for number, path in enumerate(library_files(queued_files)):
         shutil.copy(path, os.path.join(bulk, f"{number:04}-{os.path.basename(path)}"))
-    time.sleep(SETTLE_S + 0.5)  # younger files are handed to the debounce first
     subject.add_source(bulk)
     _until(lambda: subject.waiting() >= min(queued_files, drops) // 2, "the first scan to be queued")
     left = [float(subject.waiting())]

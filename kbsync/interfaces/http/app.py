@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from kbsync.errors import EngineBusy, FailFile, KbsyncError, NotFound, RetryLater, SkipFile, UsageError
+from kbsync.errors import (
+    ConfigurationError,
+    EngineBusy,
+    FailFile,
+    FileGone,
+    KbsyncError,
+    NotFound,
+    RetryLater,
+    SkipFile,
+    UsageError,
+)
 from kbsync.file_types import DocumentType
+from kbsync.interfaces.http.body_limit import BodyLimit
 from kbsync.interfaces.operations import LIMIT, Operations
 from kbsync.interfaces.paths import decoded, encoded
 from kbsync.model import SearchMode
@@ -18,6 +30,8 @@ from kbsync.version import version
 _STATUS: tuple[tuple[type[KbsyncError], int], ...] = (
     (UsageError, 400),
     (NotFound, 404),
+    (FileGone, 404),
+    (ConfigurationError, 409),
     (EngineBusy, 409),
     (SkipFile, 422),
     (FailFile, 422),
@@ -25,10 +39,16 @@ _STATUS: tuple[tuple[type[KbsyncError], int], ...] = (
 )
 # More than anybody types; longer ones are refused, not cut.
 _QUERY_CHARACTERS = 10_000
+# The longest note or list of paths, with room to spare.
+LARGEST_BODY = 16 * (1 << 20)
+# SQLite has no larger number.
+_LARGEST_ID = (1 << 63) - 1
 
 Record = dict[str, Any]
 Limit = Annotated[int, Query(ge=1, le=LIMIT)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+DocumentId = Annotated[int, Path(ge=0, le=_LARGEST_ID)]
+JobIds = Annotated[list[Annotated[int, Field(ge=0, le=_LARGEST_ID)]], Field(max_length=LIMIT)]
 
 
 class NoteRequest(BaseModel):
@@ -73,6 +93,14 @@ def build_app(operations: Operations) -> FastAPI:
             {"error": error.message, "hint": error.hint, "kind": type(error).__name__}, status_code=status
         )
 
+    @app.exception_handler(RequestValidationError)
+    def refused(_request: Request, error: RequestValidationError) -> JSONResponse:
+        # What was sent is not repeated: it may be something that JSON cannot carry (NaN, half a surrogate pair).
+        mistakes = [f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}" for found in error.errors()]
+        message = UsageError("; ".join(mistakes)).message
+        return JSONResponse({"error": message, "hint": "", "kind": UsageError.__name__}, status_code=422)
+
+    app.add_middleware(BodyLimit, largest=LARGEST_BODY)
     _add_public_routes(app, operations)
     _add_local_routes(app, operations)
     return app
@@ -106,11 +134,11 @@ def _add_public_routes(app: FastAPI, operations: Operations) -> None:
         return operations.documents(None if state == "all" else state, type, limit, offset)
 
     @app.get("/api/v1/documents/{document_id}")
-    def document(document_id: int) -> Record:
+    def document(document_id: DocumentId) -> Record:
         return operations.document(document_id)
 
     @app.delete("/api/v1/documents/{document_id}")
-    def remove_document(document_id: int) -> Record:
+    def remove_document(document_id: DocumentId) -> Record:
         return operations.remove_document(document_id)
 
     @app.get("/api/v1/jobs")
@@ -143,7 +171,7 @@ def _add_local_routes(app: FastAPI, operations: Operations) -> None:
         return encoded(operations.add(paths, request.title, request.type, request.language))
 
     @app.post("/api/v1/local/jobs")
-    def jobs_by_id(job_ids: list[int]) -> Record:
+    def jobs_by_id(job_ids: JobIds) -> Record:
         return operations.jobs_by_id(job_ids)
 
     @app.post("/api/v1/local/why")

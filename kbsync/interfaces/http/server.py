@@ -15,6 +15,8 @@ from kbsync.errors import StopEngine
 _BACKLOG = 128
 # Requests that still run when the server is told to stop get this long.
 _STOP_S = 2
+# Of a request's first line and headers: the longest query, percent-encoded, and room to spare.
+_HEAD_BYTES = 1 << 18
 
 
 class Server:
@@ -23,7 +25,13 @@ class Server:
     def __init__(self, app: FastAPI, path: str) -> None:
         self._path = path
         config = uvicorn.Config(
-            app, log_config=None, lifespan="off", access_log=False, timeout_graceful_shutdown=_STOP_S
+            app,
+            log_config=None,
+            lifespan="off",
+            access_log=False,
+            timeout_graceful_shutdown=_STOP_S,
+            http="h11",
+            h11_max_incomplete_event_size=_HEAD_BYTES,
         )
         self._server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
