@@ -1,0 +1,97 @@
+"""The configuration: followed while the daemon runs, refused with exit code 78 where it cannot be used."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import Road
+from tests.end_to_end.program import Program
+from tests.fakes.eventually import eventually
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("workers = 0", "workers"),
+        ("wrokers = 2", "wrokers"),
+        ("workers = ", "TOML"),
+        ('[[sources]]\npath = "not/absolute"', "absolute"),
+        ("[sources]\npath = '/'", "sources"),
+    ],
+)
+def test_a_mistake_ends_run_with_78_and_is_named(tmp_path: Path, content: str, named: str) -> None:
+    program = Program(tmp_path / "home")
+    program.home.mkdir()
+    Path(program.places.config_file).write_text(content)
+    for command in (["run"], ["config", "check"]):
+        answer = program.run(*command, code=78)
+        assert named in answer.stderr
+        assert "Traceback" not in answer.stderr
+
+
+def test_a_variable_that_cannot_be_used_ends_run_with_78(tmp_path: Path) -> None:
+    program = Program(tmp_path)
+    program.environment["KBSYNC_CHUNKS__MAX_TOKENS"] = "many"
+    assert "max_tokens" in program.run("run", code=78).stderr
+
+
+def test_a_source_that_is_added_is_indexed_and_one_that_is_removed_is_hidden(road: Road, tmp_path: Path) -> None:
+    (tmp_path / "cellar.md").write_text("# Cellar\n\nThe quincewine matures until May.\n")
+    assert road.program.run("sources", "add", str(tmp_path)).stdout == f"Following {tmp_path}.\n"
+    assert "already" in road.program.run("sources", "add", str(tmp_path), code=2).stderr
+    road.program.run("wait")
+    (hit,) = road.program.json("search", "--mode", "lexical", "quincewine")["hits"]
+    assert hit["path"] == str(tmp_path / "cellar.md")
+    assert str(tmp_path) in [source["path"] for source in road.program.json("sources", "list")["sources"]]
+    road.program.run("sources", "remove", str(tmp_path))
+    road.program.run("search", "--mode", "lexical", "quincewine", code=3)
+    road.program.run("sources", "remove", str(tmp_path), code=3)
+    assert (tmp_path / "cellar.md").exists()
+
+
+def test_a_configuration_file_that_changes_is_followed_and_a_mistake_changes_nothing(
+    road: Road, tmp_path: Path
+) -> None:
+    (tmp_path / "attic.md").write_text("# Attic\n\nThe hatboxes stand under the skylight.\n")
+    config, client = Path(road.program.places.config_file), road.daemon.client
+    before = config.read_text()
+
+    def sources() -> list[str]:
+        return [source["path"] for source in client.get("sources")["sources"]]
+
+    try:
+        config.write_text(f'{before}\n[[sources]]\npath = "{tmp_path}"\n')
+        eventually(lambda: str(tmp_path) in sources())
+        road.program.run("wait")
+        assert road.program.json("search", "--mode", "lexical", "hatboxes")["hits"]
+        config.write_text("workers = -1\n")
+        eventually(lambda: client.get("status")["config_error"])
+        assert any("workers" in notice for notice in road.program.json("status")["notices"])
+        assert str(tmp_path) in sources()
+    finally:
+        config.write_text(before)
+    eventually(lambda: str(tmp_path) not in sources() and client.get("status")["config_error"] is None)
+    road.program.run("search", "--mode", "lexical", "hatboxes", code=3)
+
+
+def test_sighup_has_the_configuration_read_again(road: Road) -> None:
+    """The file keeps size, inode and time, so that only the signal can tell."""
+    config, client, pid = Path(road.program.places.config_file), road.daemon.client, road.daemon.process.pid
+    before, seen = config.read_bytes(), config.stat()
+    broken = b"?" + before[1:]
+    os.kill(pid, signal.SIGSTOP)
+    with config.open("r+b") as file:
+        file.write(broken)
+    os.utime(config, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    os.kill(pid, signal.SIGCONT)
+    try:
+        assert client.get("status")["config_error"] is None
+        os.kill(pid, signal.SIGHUP)
+        eventually(lambda: client.get("status")["config_error"])
+    finally:
+        config.write_bytes(before)
+    eventually(lambda: client.get("status")["config_error"] is None)
