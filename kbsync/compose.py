@@ -140,7 +140,7 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         stored = StoredFiles(locations.staging_dir, locations.documents_dir)
         _recover(writer, readers, stored, error_log, clock)
         limits = settings.chunk_limits(seams.model.max_tokens)
-        own = _own_folders(locations)
+        own = _own_paths(locations)
         sources = ConfiguredSources(writer, readers, clock)
         parts = Parts(
             seams.fs,
@@ -265,10 +265,14 @@ def _follow_moved_folder(writer: Writer, paths: set[str], folder: str, move: Cal
         writer.run(partial(move, old=old, new=new))
 
 
-def _own_folders(locations: Locations) -> frozenset[tuple[int, int]]:
-    """Return (device, inode) of kbsync's own folders, which no source may lead into."""
+def _own_paths(locations: Locations) -> frozenset[tuple[int, int]]:
+    """Return (device, inode) of kbsync's own folders and of the database's files, under whatever name they are met.
+
+    The database must be open: then its -wal and -shm are there and stay the same files.
+    """
     own = set()
-    for folder in (locations.data_dir, locations.state_dir, locations.log_dir):
-        stat = stat_of(os.stat(folder))
+    folders = (locations.data_dir, locations.state_dir, locations.log_dir)
+    for path in (*folders, *(locations.database + ending for ending in ("", "-wal", "-shm"))):
+        stat = stat_of(os.stat(path))
         own.add((stat.device, stat.inode))
     return frozenset(own)

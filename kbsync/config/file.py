@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import tomlkit
 from tomlkit.items import AoT
@@ -26,6 +29,11 @@ def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: t
         raise UsageError(
             f"{resolved} has bytes in its name that are no UTF-8; config.toml cannot hold it.", hint="Rename it first."
         ) from error
+    with _alone(config_file):
+        return _add(config_file, resolved, recursive, ignore)
+
+
+def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ...]) -> str:
     document = _parse(config_file)
     listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
     if resolved in listed:
@@ -46,6 +54,11 @@ def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: t
 def remove_source(config_file: str, path: str) -> str:
     """Take a folder out of `[[sources]]` and return its resolved path. Raises NotFound where it is not listed."""
     resolved = os.path.realpath(os.path.expanduser(path))
+    with _alone(config_file):
+        return _remove(config_file, resolved)
+
+
+def _remove(config_file: str, resolved: str) -> str:
     document = _parse(config_file)
     entries = _entries(document)
     for index, entry in enumerate(entries):
@@ -56,6 +69,24 @@ def remove_source(config_file: str, path: str) -> str:
             _replace(config_file, tomlkit.dumps(document))
             return resolved
     raise NotFound(f"{resolved} is not a source.", hint="`kbsync sources list` shows them.")
+
+
+@contextmanager
+def _alone(config_file: str) -> Iterator[None]:
+    """Keep other commands from editing the file between the reading and the writing of it."""
+    folder = os.path.dirname(os.path.realpath(config_file))
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} cannot be used: {error.strerror}.", hint="Make it writable; nothing was changed."
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _entries(document: tomlkit.TOMLDocument) -> AoT:
@@ -78,6 +109,8 @@ def _parse(config_file: str) -> tomlkit.TOMLDocument:
 
 def _replace(config_file: str, text: str) -> None:
     """Write beside the file, check what was written as settings, then rename over it (through a link: its target)."""
+    # Never empty: an empty file is taken for one that was lost, and nothing follows from it.
+    text = text if text.strip() else "# No source is configured.\n"
     target = os.path.realpath(config_file)
     folder = os.path.dirname(target)
     try:

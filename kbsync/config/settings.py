@@ -117,6 +117,14 @@ def load_settings(config_file: str) -> Settings:
     return _checked(_read(config_file), config_file)
 
 
+def is_written(config_file: str) -> bool:
+    """Say whether there is a configuration at all: one that is gone or empty is no wish to forget every source."""
+    try:
+        return os.path.getsize(config_file) > 0
+    except OSError:
+        return False
+
+
 def _read(config_file: str) -> Mapping[str, Any]:
     try:
         with open(config_file, "rb") as file:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.config.settings import Settings
+from kbsync.config.settings import Settings, is_written
 from kbsync.daemon.producer import Producer
 from kbsync.daemon.rescans import Rescans
 from kbsync.daemon.scheduler import Scheduler
@@ -19,6 +19,7 @@ from kbsync.daemon.watchers import Watchers
 from kbsync.daemon.worker import Worker
 from kbsync.embed.batcher import Batcher
 from kbsync.errors import ConfigurationError, RetryLater, StopEngine
+from kbsync.filesystem import Stat, stat_of
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.knowledge_base.facade import KnowledgeBase
@@ -82,7 +83,7 @@ class Daemon:
         loops = self.loops
         loops.writer.start()
         loops.batcher.start()
-        self._follow(self._settings)
+        self._follow(self._settings, forget=is_written(self._config_file))
         self._spawn("producer", loops.producer.run)
         self._spawn("rescans", loops.rescans.run)
         for number, worker in enumerate(loops.workers):
@@ -98,15 +99,23 @@ class Daemon:
                 raise StopEngine(f"The thread {thread.name} ended unexpectedly.", hint="The log tells why.")
         if not self.loops.writer.alive():
             raise StopEngine("The database's writer ended unexpectedly.", hint="The log tells why.")
-        mark = _config_mark(self._config_file)
-        if self._reload.is_set() or mark != self._config_seen:
-            self._reload.clear()
-            self._config_seen = mark
-            self.reload()
         try:
+            self._follow_file()
             self._look_after()
         except RetryLater as error:
             log.warning("supervisor_waits", error=str(error))
+
+    def _follow_file(self) -> None:
+        """Reload where the configuration file changed; one that is gone or empty is no wish to forget everything."""
+        mark = _config_mark(self._config_file)
+        if not self._reload.is_set() and mark == self._config_seen:
+            return
+        if self._settings.sources and (mark is None or mark.size == 0):
+            self.config_error = f"{self._config_file} is gone or empty; the last settings hold until it is back."
+            return
+        self.reload()
+        self._reload.clear()
+        self._config_seen = mark
 
     def reload(self) -> None:
         """Read the configuration again and follow it; one with a mistake is told and changes nothing."""
@@ -134,8 +143,12 @@ class Daemon:
 
     def settled(self, ticket: int) -> bool:
         """Return whether the walks asked for have ended and nothing is on its way any more."""
+        rescans, producer = self.loops.rescans, self.loops.producer
         # In the order of the flow, so that nothing slips past behind the looks.
-        return self.loops.rescans.answered(ticket) and self.loops.producer.idle() and self.kb.unsettled() == 0
+        if not rescans.answered(ticket) or rescans.pending():
+            return False
+        # Last once more: what cannot be queued, or was not there any more, asks for another walk.
+        return producer.idle() and self.kb.unsettled() == 0 and not rescans.pending()
 
     def status(self) -> dict[str, object]:
         """Return the parts of `status` that only a running daemon knows."""
@@ -168,8 +181,8 @@ class Daemon:
             loops.writer.run(lambda connection: commits.recover(connection, self._clock.now()))
         self._threads = []
 
-    def _follow(self, settings: Settings) -> None:
-        begun, ended = self.sources.follow(settings)
+    def _follow(self, settings: Settings, *, forget: bool = True) -> None:
+        begun, ended = self.sources.follow(settings, forget=forget)
         for source in ended:
             self.loops.watchers.end(source.id)
             if self.sources.by_id(source.id) is None:
@@ -208,9 +221,8 @@ class Daemon:
         thread.start()
 
 
-def _config_mark(path: str) -> tuple[int, int, int] | None:
+def _config_mark(path: str) -> Stat | None:
     try:
-        stat = os.stat(path)
+        return stat_of(os.stat(path))
     except OSError:
         return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import structlog
@@ -21,7 +21,7 @@ from kbsync.reasons import FileState, Reason
 from kbsync.sources.debounce import Debounce
 from kbsync.sources.reconcile import Account, Enqueue, decide
 from kbsync.sources.scanner import Seen, judge_path
-from kbsync.store import events, files, jobs, origins
+from kbsync.store import events, files, jobs, origins, sources
 from kbsync.store.connection import Connection
 from kbsync.store.writer import Readers, Writer
 
@@ -158,11 +158,14 @@ def queue_seen(
 
 
 def write_decisions(
-    connection: Connection, wanted: Iterable[tuple[Source, Seen, Enqueue | Account]], priority: Priority, now: float
+    connection: Connection, wanted: Sequence[tuple[Source, Seen, Enqueue | Account]], priority: Priority, now: float
 ) -> int:
     """Write the ledger and queue the jobs; return how many were queued."""
     queued = 0
+    gone = {source.id for source, _, _ in wanted if not sources.exists(connection, source.id)}
     for source, seen, decision in wanted:
+        if source.id in gone:
+            continue  # taken out of the configuration while it was walked
         if isinstance(decision, Enqueue):
             job_queue.enqueue_path(connection, source.id, seen.path, seen.stat.size, priority, now)
             files.account(

@@ -125,6 +125,11 @@ class Rescans:
                 for source in self._configured.all()
             )
 
+    def pending(self) -> bool:
+        """Return whether a walk is wanted or under way."""
+        with self._lock:
+            return any(wanted.due_at is not None or wanted.walking for wanted in self._wanted.values())
+
     def forget(self, source_id: int) -> None:
         """A source was taken out of the configuration."""
         with self._lock:
@@ -214,8 +219,12 @@ class Rescans:
                 batch = []
         queued += self._write(batch)
         absence = absent(list(known), walk.complete, walk.files, indexed)
-        gone = [path for path in absence.gone if self._has_left(source, path)]
-        queued += self._sweep(source, gone)
+        gone = 0
+        for start in range(0, len(absence.gone), _BATCH):
+            # Looked at once more right before the write: a sweep of very many takes long enough for files to be back.
+            paths = [path for path in absence.gone[start : start + _BATCH] if self._has_left(source, path)]
+            gone += len(paths)
+            queued += self._sweep(source, paths)
         state, reason, detail = _verdict(walk, absence.reason, source)
         seconds = self._clock.monotonic() - begun
         result = SourceScan(state, reason, detail and as_text(detail), begun_at, seconds, walk.files, queued)
@@ -239,11 +248,13 @@ class Rescans:
             return False  # a failure to look says nothing
         return seen is None or (seen.path != path and seen.reason not in (Reason.PERMISSION, Reason.IO))
 
-    def _sweep(self, source: Source, gone: list[str]) -> int:
+    def _sweep(self, source: Source, paths: list[str]) -> int:
         """Hide what paths held that are gone; what they held stays current where another path holds it too."""
         now = self._clock.now()
 
-        def sweep(connection: Connection, paths: list[str]) -> int:
+        def sweep(connection: Connection) -> int:
+            if not sources.exists(connection, source.id):
+                return 0  # taken out of the configuration while it was walked
             files.mark_gone(connection, source.id, paths, now)
             queued = 0
             for path in paths:
@@ -253,11 +264,7 @@ class Rescans:
                     queued += commits.follow_first_path(connection, document_id, now)
             return queued
 
-        queued = 0
-        for start in range(0, len(gone), _BATCH):
-            paths = gone[start : start + _BATCH]
-            queued += self._writer.run(lambda connection, paths=paths: sweep(connection, paths))  # type: ignore[misc]
-        return queued
+        return self._writer.run(sweep) if paths else 0
 
     def _record(self, source: Source, result: SourceScan, *, changed: bool) -> None:
         """Write the source's state where it differs: a rescan that finds nothing new writes nothing."""

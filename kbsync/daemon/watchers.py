@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,27 +28,34 @@ class _Watched:
 
 
 class Watchers:
-    """One thread owns it: the daemon's supervisor."""
+    """Begun and ended by whoever changes the sources, looked after by the daemon's supervisor; any thread may."""
 
     def __init__(self, make: Callable[[Source], Watcher], clock: Clock, dirty: Callable[[int, str], None]) -> None:
         self._make = make
         self._clock = clock
         self._dirty = dirty
+        self._lock = threading.RLock()
         self._watched: dict[int, _Watched] = {}
 
     def begin(self, source: Source) -> None:
         """Watch a source and have it walked: first the watch, so that nothing falls between."""
-        self._watched[source.id] = self._begun(source)
+        with self._lock:
+            self._watched[source.id] = self._begun(source)
         self._dirty(source.id, "watch begun")
 
     def end(self, source_id: int) -> None:
         """Stop watching a source; one that is not watched is fine."""
-        watched = self._watched.pop(source_id, None)
-        if watched is not None and watched.watcher is not None:
-            watched.watcher.stop()
+        with self._lock:
+            watched = self._watched.pop(source_id, None)
+            if watched is not None and watched.watcher is not None:
+                watched.watcher.stop()
 
     def supervise(self) -> None:
         """Restart what does not report any more, and have it walked; try again what could not be started."""
+        with self._lock:
+            self._supervise()
+
+    def _supervise(self) -> None:
         for source_id, watched in list(self._watched.items()):
             if watched.watcher is None:
                 if self._clock.monotonic() >= watched.retry_at:

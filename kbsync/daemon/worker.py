@@ -57,6 +57,7 @@ class Worker:
         self._gone = gone
         self._worst = worst
         self.job: Job | None = None
+        self._unended: Job | None = None
 
     def run(self) -> None:
         """Work until told to stop."""
@@ -75,6 +76,7 @@ class Worker:
 
     def step(self) -> bool:
         """Work one job to its end; False where none may run now. Raises RetryLater and StopEngine for the database."""
+        self._put_back_unended()
         now = self._clock.now()
         # Asked by reading first: an idle engine writes nothing.
         if self._readers.read(lambda connection: jobs.next_queued(connection, self._worst, now)) is None:
@@ -85,10 +87,20 @@ class Worker:
         self.job = job
         try:
             self._work(job)
+        except RetryLater:
+            self._unended = job
+            raise
         finally:
             self.job = None
             self._wake.ring()  # what waited for this path, or for the queue to be empty, looks again
         return True
+
+    def _put_back_unended(self) -> None:
+        """The database was busy or full when a job was to end: nothing of it is written, so it runs again."""
+        job = self._unended
+        if job is not None:
+            self._writer.run(lambda connection: job_queue.run_again(connection, job, self._clock.now()))
+            self._unended = None
 
     def _work(self, job: Job) -> None:
         try:

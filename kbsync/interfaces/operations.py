@@ -8,6 +8,7 @@ from typing import get_args
 
 from kbsync.compose import Engine
 from kbsync.config import file as config_file
+from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
 from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile, UsageError
 from kbsync.file_types import READABLE_TYPES, DocumentType
@@ -190,6 +191,8 @@ class Operations:
     def _follow(self) -> None:
         if self._daemon is not None:
             self._daemon.reload()
+        else:
+            self._engine.sources.follow(load_settings(self._engine.locations.config_file))
 
     def _running(self) -> Daemon:
         if self._daemon is None:

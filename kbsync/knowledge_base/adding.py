@@ -14,7 +14,7 @@ from kbsync.model import ChunkLimits, IngestOptions, Source
 from kbsync.queue import job_queue
 from kbsync.reasons import SENTENCES, FileState, Reason
 from kbsync.sources.ignore import rules_for
-from kbsync.sources.scanner import scan
+from kbsync.sources.scanner import is_own, scan
 from kbsync.sources.snapshot import read_snapshot, reading_failed
 from kbsync.store import files
 from kbsync.store.connection import Connection
@@ -83,8 +83,12 @@ class Adding:
         """
         try:
             stat = self._fs.lstat(path)
+            # Asked before anything is opened: closing a descriptor of the database would drop SQLite's locks on it.
+            own = is_own(self._fs, path, self._own)
         except OSError as error:
             raise reading_failed(path, error) from error
+        if own:
+            raise SkipFile(Reason.IGNORED, f"{path} belongs to kbsync itself; it is never read.")
         name = os.path.basename(path)
         rules = rules_for(Source(0, os.path.dirname(path)), self._own)
         reason = rules.judge_file(name, stat)

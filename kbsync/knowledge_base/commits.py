@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from kbsync import file_types
+from kbsync.errors import RetryLater
 from kbsync.filesystem import Stat, as_text
 from kbsync.model import DocumentUpdate, Job, Origin, Priority
 from kbsync.queue import job_queue
@@ -120,6 +121,8 @@ def _placed(
     if added and chunk_count is None:
         events.record(connection, "found", now, source_id=job.source_id, path=origin.path, document_id=document_id)
     if stored_path is not None:
+        if not os.path.exists(stored_path):
+            raise RetryLater(Reason.IO, f"The stored copy of {origin.path} was removed at the same moment.")
         documents.set_stored_path(connection, document_id, stored_path, os.path.basename(as_text(origin.path or "")))
     if judged is not None and job.source_id is not None:
         files.account(

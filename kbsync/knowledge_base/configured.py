@@ -24,10 +24,11 @@ class ConfiguredSources:
         self._lock = threading.Lock()
         self._current: dict[int, Source] = {}
 
-    def follow(self, settings: Settings) -> tuple[list[Source], list[Source]]:
+    def follow(self, settings: Settings, *, forget: bool = True) -> tuple[list[Source], list[Source]]:
         """Make the set what the settings say and return (new or changed, gone or changed) sources.
 
-        What came from a folder that is configured no more is hidden from search and kept, and its paths are forgotten.
+        What came from a folder that is configured no more is hidden from search and kept, and its paths are forgotten;
+        without `forget` (there is no configuration to say so) everything stays as it is.
         Raises ConfigurationError, nothing changed, for a pattern that cannot be used.
         """
         for entry in settings.sources:
@@ -42,7 +43,7 @@ class ConfiguredSources:
                 wanted[source_id] = Source(
                     source_id, entry.path, entry.mode, entry.recursive, entry.include, entry.ignore
                 )
-            for path, source_id in rows.items():
+            for path, source_id in rows.items() if forget else ():
                 self._forget(source_id, path)
             before, self._current = self._current, wanted
         begun = [source for source in wanted.values() if before.get(source.id) != source]
@@ -67,8 +68,10 @@ class ConfiguredSources:
         def forget(connection: Connection) -> None:
             left = origins.end_source(connection, source_id, now)
             jobs.delete_of_source(connection, source_id)
-            files.delete_of_source(connection, source_id)
-            sources.delete(connection, source_id)
+            if files.delete_of_source(connection, source_id):
+                sources.take_out(connection, source_id)
+            else:
+                sources.delete(connection, source_id)
             for document_id in left:  # some are in another source too
                 commits.follow_first_path(connection, document_id, now)
             events.record(connection, "source_removed", now, path=path)

@@ -93,9 +93,15 @@ class KnowledgeBase:
             return document
 
         document = self._writer.run(remove)
-        if document.stored_path is not None:
-            self._stored.discard(document.stored_path)
+        stored_path = document.stored_path
+        if stored_path is not None:
+            # In the writer's turn: no commit that names this copy anew comes between the question and the deed.
+            self._writer.run(lambda connection: self._discard_unclaimed(connection, stored_path))
         return document
+
+    def _discard_unclaimed(self, connection: Connection, stored_path: str) -> None:
+        if stored_path not in documents.stored_paths(connection):
+            self._stored.discard(stored_path)
 
     def sources(self) -> tuple[list[sources.SourceRow], dict[int, dict[str, int]]]:
         """Return the folders known to the database and, for each, how many paths are in each state."""

@@ -26,6 +26,7 @@ from kbsync.model import (
     TokenCounter,
 )
 from kbsync.pipelines import note, router
+from kbsync.reasons import Reason
 from kbsync.sources.scanner import judge_path
 from kbsync.sources.snapshot import Snapshot, read_snapshot
 from kbsync.store import documents, origins, vectors
@@ -92,6 +93,8 @@ class Processor:
             raise FileGone(f"{source.path} cannot be looked at: {error.strerror}.") from error
         if seen is None:
             raise FileGone(f"{job.path} is not there any more.")
+        if seen.path != job.path and seen.reason in (Reason.PERMISSION, Reason.IO):
+            raise FileGone(f"{seen.path} cannot be entered now.")  # of the file itself nothing is known
         if seen.reason is not None:
             raise SkipFile(seen.reason, f"{job.path} is left out.")
         snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES)

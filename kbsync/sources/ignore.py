@@ -114,6 +114,8 @@ class IgnoreRules:
     def judge_file(self, relative_path: str, stat: Stat) -> Reason | None:
         """Return why a path that is no folder is left out, None where it is to be indexed."""
         name = relative_path.rpartition("/")[2]
+        if (stat.device, stat.inode) in self.own_paths:
+            return Reason.IGNORED
         if stat.kind == "symlink":
             return Reason.SYMLINK
         if stat.kind != "file":

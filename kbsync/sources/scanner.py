@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from errno import EAGAIN, ENOTDIR
+from errno import EAGAIN, ENOTDIR, EPERM
 
 from kbsync.filesystem import FileSystem, Stat
 from kbsync.model import Source
@@ -14,6 +14,8 @@ from kbsync.sources.ignore import FOLDER_RULES, IgnoreRules, rules_for
 
 # Of a rule file that is longer only the start is read: nobody writes that many rules by hand.
 _RULES_BYTES = 1_000_000
+# Linux takes no longer path in a call, its closing NUL included: such a file can be seen, but not opened.
+_PATH_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Walk:
         root = self._source.path
         rules = rules_for(self._source, self._own)
         try:
-            before = _root_stat(self._fs, root)
+            before = _root_stat(self._fs, root, self._own)
             pending = [(root, "", before, rules)]
             while pending:
                 if self._stop():
@@ -71,7 +73,7 @@ class Walk:
                     self.files += seen.stat.kind != "directory"
                     yield seen
                 pending.extend(reversed(below))
-            after = _root_stat(self._fs, root)
+            after = _root_stat(self._fs, root, self._own)
         except OSError as error:
             self._errors.append((root, error))
             return
@@ -100,7 +102,9 @@ class Walk:
         for entry in entries:
             inner, full = inner_start + entry.name, full_start + entry.name
             if entry.stat.kind != "directory":
-                yield Seen(full, entry.stat, rules.judge_file(inner, entry.stat), rules.fingerprint)
+                too_long = len(os.fsencode(full)) >= _PATH_MAX
+                reason = Reason.IO if too_long else rules.judge_file(inner, entry.stat)
+                yield Seen(full, entry.stat, reason, rules.fingerprint)
             elif self._source.recursive:
                 reason = rules.judge_folder(inner, entry.stat)
                 if reason is None:
@@ -133,7 +137,7 @@ def judge_path(fs: FileSystem, source: Source, own: frozenset[tuple[int, int]], 
     names = [name for name in path.removeprefix(prefix).split(os.sep) if name]
     if not path.startswith(prefix) or not names or ".." in names or (len(names) > 1 and not source.recursive):
         return None
-    folder, relative, stat = source.path, "", _root_stat(fs, source.path)
+    folder, relative, stat = source.path, "", _root_stat(fs, source.path, own)
     rules = rules_for(source, own)
     for depth, name in enumerate(names, start=1):
         inner, full = f"{relative}/{name}" if relative else name, os.path.join(folder, name)
@@ -158,11 +162,25 @@ def judge_path(fs: FileSystem, source: Source, own: frozenset[tuple[int, int]], 
     return None
 
 
-def _root_stat(fs: FileSystem, root: str) -> Stat:
+def _root_stat(fs: FileSystem, root: str, own: frozenset[tuple[int, int]]) -> Stat:
     stat = fs.lstat(root)
     if stat.kind != "directory":
         raise NotADirectoryError(ENOTDIR, "is not a folder", root)
+    if is_own(fs, root, own):
+        raise PermissionError(EPERM, "belongs to kbsync itself", root)
     return stat
+
+
+def is_own(fs: FileSystem, path: str, own: frozenset[tuple[int, int]]) -> bool:
+    """Say whether a path, or a folder that it lies in, is kbsync's own: those are never read. Raises OSError."""
+    while own:
+        if _identity(fs.lstat(path)) in own:
+            return True
+        above = os.path.dirname(path)
+        if above == path:
+            return False
+        path = above
+    return False
 
 
 def _rule_files(fs: FileSystem, folder: str) -> dict[str, Stat]:

@@ -53,9 +53,15 @@ def connect_writer(path: str, accept: Callable[[apsw.Connection], object]) -> ap
 
 
 def connect_reader(path: str) -> apsw.Connection:
-    """Open a connection that cannot write. The file must exist."""
+    """Open a connection that cannot write. The file must exist. Raises RetryLater where it cannot be opened now."""
     with translated(path):
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        except apsw.CantOpenError as error:
+            if not os.path.exists(path):
+                raise
+            # It is there: this process has too many files open.
+            raise RetryLater(Reason.IO, f"The database {path} cannot be opened now: {error}.") from error
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         _prepare(connection)
     return connection

@@ -116,9 +116,15 @@ def mark_gone(connection: apsw.Connection, source_id: int, paths: Iterable[str],
     )
 
 
-def delete_of_source(connection: apsw.Connection, source_id: int) -> None:
-    """Forget every path of a source that was taken out of the configuration."""
-    connection.execute("DELETE FROM files WHERE source_id = ?", (source_id,))
+def delete_of_source(connection: apsw.Connection, source_id: int) -> int:
+    """Forget the paths of a source that was taken out of the configuration; return how many stay.
+
+    What a person removed by hand stays removed, should the source come back.
+    """
+    connection.execute(
+        "DELETE FROM files WHERE source_id = ? AND NOT (state = 'skipped' AND reason = 'removed_by_you')", (source_id,)
+    )
+    return int(connection.execute("SELECT count(*) FROM files WHERE source_id = ?", (source_id,)).get)
 
 
 def counts(connection: apsw.Connection) -> dict[int, dict[str, int]]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import apsw
 
+# The reason of a folder that is configured no more, but whose exclusions are kept.
+TAKEN_OUT = "taken_out"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
@@ -23,18 +26,36 @@ class SourceRow:
 
 
 def ensure(connection: apsw.Connection, path: str, now: float) -> int:
-    """Return the row id of a configured folder, inserted where it is new."""
+    """Return the row id of a configured folder, inserted where it is new, revived where it was taken out."""
     raw = os.fsencode(path)
     connection.execute("INSERT INTO sources (path, added_at) VALUES (?, ?) ON CONFLICT (path) DO NOTHING", (raw, now))
+    connection.execute(
+        "UPDATE sources SET state = 'watching', reason = NULL, detail = NULL WHERE path = ? AND reason = ?",
+        (raw, TAKEN_OUT),
+    )
     return int(connection.execute("SELECT id FROM sources WHERE path = ?", (raw,)).get)
 
 
 def listed(connection: apsw.Connection) -> list[SourceRow]:
     """Return every folder, by path."""
     rows = connection.execute(
-        "SELECT id, path, state, reason, detail, last_scan_at, last_scan_seconds, files_seen FROM sources ORDER BY path"
+        "SELECT id, path, state, reason, detail, last_scan_at, last_scan_seconds, files_seen FROM sources "
+        "WHERE reason IS NOT ? ORDER BY path",
+        (TAKEN_OUT,),
     )
     return [SourceRow(row[0], os.fsdecode(row[1]), *row[2:]) for row in rows]
+
+
+def exists(connection: apsw.Connection, source_id: int) -> bool:
+    """Return whether a folder is (still) configured."""
+    return bool(
+        connection.execute("SELECT 1 FROM sources WHERE id = ? AND reason IS NOT ?", (source_id, TAKEN_OUT)).get
+    )
+
+
+def take_out(connection: apsw.Connection, source_id: int) -> None:
+    """Keep the row of a folder that is configured no more, for what hangs on it; it is listed no more."""
+    connection.execute("UPDATE sources SET state = 'paused', reason = ? WHERE id = ?", (TAKEN_OUT, source_id))
 
 
 def set_state(
@@ -42,7 +63,8 @@ def set_state(
 ) -> None:
     """Say how a folder is doing."""
     connection.execute(
-        "UPDATE sources SET state = ?, reason = ?, detail = ? WHERE id = ?", (state, reason, detail, source_id)
+        "UPDATE sources SET state = ?, reason = ?, detail = ? WHERE id = ? AND reason IS NOT ?",
+        (state, reason, detail, source_id, TAKEN_OUT),
     )
 
 

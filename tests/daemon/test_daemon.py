@@ -140,14 +140,38 @@ def test_a_pattern_that_cannot_be_used_is_told_and_the_old_configuration_kept(al
     assert [watcher.source.path for watcher in alive.watchers if watcher.running] == [NOTES]
 
 
-def test_a_configuration_that_was_taken_away_means_no_sources_and_keeps_every_document(alive: SimulatedEngine) -> None:
-    alive.fs.write(f"{NOTES}/quince.md", b"ripens late")
+@pytest.mark.parametrize("lose", [os.unlink, lambda path: open(path, "w").close()], ids=["gone", "empty"])
+def test_a_configuration_that_is_gone_or_empty_for_a_while_changes_nothing(
+    alive: SimulatedEngine, lose: Callable[[str], None]
+) -> None:
+    for name in ("quince", "medlar"):
+        alive.fs.write(f"{NOTES}/{name}.md", f"{name} ripens late".encode())
     alive.rescan()
-    os.unlink(alive.world.locations.config_file)
+    alive.kb.remove_document(alive.kb.search("medlar", "lexical").hits[0].document_id)
+    written = Path(alive.world.locations.config_file).read_text()
+    lose(alive.world.locations.config_file)
     alive.daemon.tick()
     alive.settle()
+    assert alive.found("ripens") == [f"{NOTES}/quince.md"]
+    assert "gone or empty" in (alive.daemon.config_error or "")
+    Path(alive.world.locations.config_file).write_text(written)
+    alive.daemon.tick()
+    alive.rescan()
+    assert alive.daemon.config_error is None
+    assert alive.found("ripens") == [f"{NOTES}/quince.md"]
+    assert alive.state(f"{NOTES}/medlar.md") == (FileState.SKIPPED, Reason.REMOVED_BY_YOU)
+
+
+def test_what_was_removed_by_hand_stays_removed_when_its_source_comes_back(alive: SimulatedEngine) -> None:
+    alive.fs.write(f"{NOTES}/medlar.md", b"ripens late")
+    alive.rescan()
+    alive.kb.remove_document(1)
+    alive.configure("/simulated/other")
+    assert [row.path for row in alive.kb.sources()[0]] == ["/simulated/other"]
+    alive.configure(NOTES)
+    alive.rescan()
     assert alive.found("ripens") == []
-    assert [state for _, _, state in alive.documents()] == ["missing"]
+    assert alive.state(f"{NOTES}/medlar.md") == (FileState.SKIPPED, Reason.REMOVED_BY_YOU)
 
 
 def test_a_changed_ignore_list_is_followed_without_an_event(alive: SimulatedEngine) -> None:

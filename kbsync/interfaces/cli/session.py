@@ -61,7 +61,7 @@ def session_with_engine(workers: int | None = None) -> Iterator[tuple[Remote | O
 def _opened(places: Locations, workers: int | None) -> Iterator[tuple[Operations, Engine]]:
     from kbsync import log
     from kbsync.compose import open_engine
-    from kbsync.config.settings import load_settings
+    from kbsync.config.settings import is_written, load_settings
     from kbsync.interfaces.operations import Operations
 
     settings = load_settings(places.config_file)
@@ -70,7 +70,7 @@ def _opened(places: Locations, workers: int | None) -> Iterator[tuple[Operations
     log.configure(places.log_file, settings.log_level, terminal=False)
     engine = open_engine(places, settings)
     try:
-        engine.sources.follow(settings)
+        engine.sources.follow(settings, forget=is_written(places.config_file))
         yield Operations(engine, None), engine
     finally:
         engine.close()
