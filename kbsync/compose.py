@@ -25,30 +25,36 @@ from kbsync.embed.embedder import Device
 from kbsync.embed.model_files import ModelFiles, model_at, packaged_model
 from kbsync.embed.sentence_transformer import SentenceTransformerDevice, devices
 from kbsync.embed.token_counter import HuggingFaceCounter
-from kbsync.errors import ConfigurationError
+from kbsync.errors import ConfigurationError, FailFile
 from kbsync.filesystem import FileSystem, RealFileSystem, stat_of
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.adding import Adding
 from kbsync.knowledge_base.configured import ConfiguredSources
+from kbsync.knowledge_base.conversion import Cage, DocumentReader
 from kbsync.knowledge_base.facade import KnowledgeBase
 from kbsync.knowledge_base.processing import Parts, Processor
-from kbsync.model import Change, Priority, Source, TokenCounter
+from kbsync.model import Change, Conversion, ConversionRequest, Lane, Priority, Source, TokenCounter
+from kbsync.pipelines import docling_converter, isolation, model_catalogue
+from kbsync.pipelines.isolation import Slots
 from kbsync.search.hybrid import QueryEmbedder, Search
 from kbsync.sources.debounce import Debounce
 from kbsync.sources.watcher import NativeWatcher, Watcher
 from kbsync.store import documents, jobs, vectors
 from kbsync.store.connection import Connection
+from kbsync.store.kept_conversions import KeptConversions
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
 
 events = structlog.stdlib.get_logger(__name__)
 
 MakeWatcher = Callable[[Source, Callable[[Change], None], Callable[[int, str], None]], Watcher]
+# Gets the plan of the slots and the data folder.
+MakeCage = Callable[[Slots, str], Cage]
 
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """What a test replaces: disk, clock, the embedding device with its model's data, and the watchers."""
+    """What a test replaces: disk, clock, the embedding device with its model's data, watchers and converters."""
 
     fs: FileSystem
     clock: Clock
@@ -56,6 +62,7 @@ class Seams:
     counter: TokenCounter
     open_devices: Callable[[], list[Device]]
     make_watcher: MakeWatcher
+    make_cage: MakeCage
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,8 @@ class Engine:
     writer: Writer
     readers: Readers
     batcher: Batcher
+    cage: Cage
+    slots: Slots
     kb: KnowledgeBase
     processor: Processor
     stored: StoredFiles
@@ -77,7 +86,7 @@ class Engine:
     work: Wake
     stop: threading.Event
 
-    def worker(self, gone: Callable[[int], None], worst: Priority) -> Worker:
+    def worker(self, gone: Callable[[int], None], lane: Lane, worst: Priority) -> Worker:
         """Return a new worker."""
         return Worker(
             self.processor,
@@ -89,6 +98,7 @@ class Engine:
             self.work,
             self.stop,
             gone,
+            lane,
             worst,
         )
 
@@ -97,22 +107,72 @@ class Engine:
         self.stop.set()
         self.work.ring()
         self.batcher.stop()
+        self.cage.close()
         self.writer.close()
         self.readers.close()
         self.error_log.close()
 
 
-def real_seams(settings: Settings) -> Seams:
+def real_seams(settings: Settings, locations: Locations) -> Seams:
     """Return the real disk, clock, model and watchers. Imports no model library yet. Raises ConfigurationError."""
-    model = packaged_model() if settings.models.embedder == "packaged" else model_at(settings.models.embedder)
+    model = configured_model(settings)
     setting = settings.models.device
 
     def open_devices() -> list[Device]:
         names = devices(setting if isinstance(setting, str) else list(setting))
         return [SentenceTransformerDevice(model, name) for name in names]
 
+    languages, own_models = settings.ocr.languages, docling_models_folder(settings, locations)
+
+    def make_cage(slots: Slots, folder: str) -> Cage:
+        return conversion_cage(slots, folder, languages, own_models)
+
     return Seams(
-        RealFileSystem(), SystemClock(), model, HuggingFaceCounter(model.tokenizer_json), open_devices, NativeWatcher
+        RealFileSystem(),
+        SystemClock(),
+        model,
+        HuggingFaceCounter(model.tokenizer_json),
+        open_devices,
+        NativeWatcher,
+        make_cage,
+    )
+
+
+def configured_model(settings: Settings) -> ModelFiles:
+    """Return the embedding model that is set. Raises ConfigurationError where its folder holds none."""
+    if settings.models.embedder == "packaged":
+        return packaged_model()
+    try:
+        return model_at(settings.models.embedder)
+    except FailFile as error:
+        raise ConfigurationError(error.message, hint=f"models.embedder names it. {error.hint}") from error
+
+
+def docling_models_folder(settings: Settings, locations: Locations) -> str | None:
+    """Return the folder of Docling's own models where they are to be used. Raises ConfigurationError without them."""
+    if settings.models.docling == "packaged":
+        return None
+    if not model_catalogue.are_there(model_catalogue.docling_models(locations.models_dir)):
+        raise ConfigurationError(
+            f'models.docling is "docling", but Docling\'s own models are not in {locations.models_dir}.',
+            hint="Fetch them with `kbsync models download`, or take the setting out.",
+        )
+    return locations.models_dir
+
+
+def conversion_cage(
+    slots: Slots, folder: str, languages: tuple[str, ...], own_models: str | None
+) -> isolation.Cage[ConversionRequest, Conversion]:
+    """Return the cage in which Docling converts, its models loaded when a child starts."""
+    # With its own models it holds 2.9 GB after 18 pages.
+    limits = isolation.CageLimits(memory_bytes=4 << 30, recycle_bytes=3 << 30) if own_models else None
+    return isolation.Cage(
+        partial(docling_converter.convert, open_counter=HuggingFaceCounter),
+        slots,
+        folder,
+        SystemClock(),
+        prepare=partial(docling_converter.warm_up, "auto", languages, slots.threads, own_models),
+        limits=limits,
     )
 
 
@@ -121,7 +181,7 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
 
     Raises StopEngine (also ConfigurationError) where going on would do harm.
     """
-    seams = seams or real_seams(settings)
+    seams = seams or real_seams(settings, locations)
     locations.make_folders()
     error_log = log.ErrorLog(locations.error_log)
     writer, readers = Writer(locations.database), Readers(locations.database)
@@ -142,6 +202,19 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         limits = settings.chunk_limits(seams.model.max_tokens)
         own = _own_paths(locations)
         sources = ConfiguredSources(writer, readers, clock)
+        slots = isolation.plan(settings.workers, *_machine())
+        cage = seams.make_cage(slots, locations.data_dir)
+        kept = KeptConversions(locations.conversions_dir)
+        kept.sweep(readers.read(documents.content_hashes))
+        reader = DocumentReader(
+            cage,
+            kept,
+            limits,
+            seams.model.tokenizer_json,
+            settings.ocr.languages,
+            slots.threads,
+            docling_models_folder(settings, locations),
+        )
         parts = Parts(
             seams.fs,
             clock,
@@ -150,13 +223,14 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
             batcher,
             embedder_id,
             seams.counter,
+            reader,
             limits,
             stored,
             own,
             sources.by_id,
         )
         query_embedder = QueryEmbedder(batcher, embedder_id, lambda: batcher.ready, seams.model.languages or None)
-        adding = Adding(seams.fs, clock, writer, stored, limits, own)
+        adding = Adding(seams.fs, clock, writer, stored, limits, reader, own)
         kb = KnowledgeBase(clock, writer, readers, Search(readers, query_embedder), adding, stored)
     except BaseException:
         writer.close()
@@ -169,6 +243,8 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         writer,
         readers,
         batcher,
+        cage,
+        slots,
         kb,
         Processor(parts),
         stored,
@@ -181,7 +257,7 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
 
 
 def build_daemon(engine: Engine) -> Daemon:
-    """Build the loops around an engine: `workers` of them, and one more that is kept free for fresh changes."""
+    """Build the loops around an engine: `workers` for text, one more for fresh changes, and one for each child."""
     seams, settings = engine.seams, engine.settings
 
     # The two loops know each other only by these: changes that must settle, sources that must be walked.
@@ -212,10 +288,13 @@ def build_daemon(engine: Engine) -> Daemon:
     watchers = Watchers(
         lambda source: seams.make_watcher(source, producer.take, rescans.mark), seams.clock, rescans.mark
     )
-    workers = [
-        engine.worker(lambda source_id: rescans.mark(source_id, "gone"), worst)
-        for worst in [Priority.LOW] * settings.workers + [Priority.EVENT]
-    ]
+
+    def gone(source_id: int) -> None:
+        rescans.mark(source_id, "gone")
+
+    workers = [engine.worker(gone, "text", Priority.LOW) for _ in range(settings.workers)]
+    workers += [engine.worker(gone, "document", Priority.LOW) for _ in range(engine.slots.count)]
+    workers.append(engine.worker(gone, "text", Priority.EVENT))
     loops = Loops(engine.writer, engine.batcher, tuple(workers), producer, rescans, watchers, engine.work, engine.stop)
     config_file = engine.locations.config_file
     return Daemon(
@@ -263,6 +342,12 @@ def _follow_moved_folder(writer: Writer, paths: set[str], folder: str, move: Cal
     ]
     for old, new in moved:
         writer.run(partial(move, old=old, new=new))
+
+
+def _machine() -> tuple[int, int]:
+    """Return (cores that this process may use, bytes of memory)."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _own_paths(locations: Locations) -> frozenset[tuple[int, int]]:

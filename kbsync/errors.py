@@ -18,6 +18,16 @@ class KbsyncError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive the way from one process to another with reason and hint."""
+        return _rebuilt, (type(self), self.__dict__)
+
+
+def _rebuilt(kind: type[KbsyncError], fields: dict[str, object]) -> KbsyncError:
+    error = kind.__new__(kind, fields["message"])
+    error.__dict__.update(fields)
+    return error
+
 
 class RetryLater(KbsyncError):
     """The job may succeed later without anybody's doing: it waits and is tried again."""

@@ -9,7 +9,7 @@ DocumentType = Literal[
 ]
 DOCUMENT_TYPES: tuple[DocumentType, ...] = get_args(DocumentType)
 
-# Endings of what can be read today. The converters for documents, web pages and images bring theirs with them.
+# Endings of what can be read today.
 SUPPORTED: dict[str, DocumentType] = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -28,11 +28,27 @@ SUPPORTED: dict[str, DocumentType] = {
     ".yaml": "data",
     ".yml": "data",
     ".csv": "csv",
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".pptx": "pptx",
+    ".xlsx": "xlsx",
+    ".html": "html",
+    ".htm": "html",
+    ".png": "image",
+    ".jpg": "image",
+    ".jpeg": "image",
+    ".tiff": "image",
+    ".tif": "image",
+    ".bmp": "image",
+    ".webp": "image",
 }
 # What `--type` may ask for today: a type with a pipeline behind it.
 READABLE_TYPES: frozenset[DocumentType] = frozenset(SUPPORTED.values()) | {"note"}
 
 CODE_LANGUAGES: dict[str, str] = {".py": "python", ".sh": "bash", ".bash": "bash", ".go": "go", ".ipynb": "notebook"}
+
+# What a converter in a child process makes text of; everything else is text as it is.
+CONVERTED_TYPES: frozenset[DocumentType] = frozenset({"pdf", "docx", "pptx", "xlsx", "html", "image"})
 
 # Of these a file of any size is read from its start; every other type has a size limit.
 UNBOUNDED_TYPES: frozenset[DocumentType] = frozenset({"markdown", "text", "code", "data", "csv"})

@@ -6,12 +6,21 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kbsync import file_types
 from kbsync.errors import SkipFile
 from kbsync.file_types import DocumentType
-from kbsync.model import ChunkLimits, DocumentUpdate, IngestOptions, TitleSource, TokenCounter
+from kbsync.model import (
+    ChunkLimits,
+    Conversion,
+    DocumentUpdate,
+    IngestOptions,
+    JsonValue,
+    OcrMode,
+    TitleSource,
+    TokenCounter,
+)
 from kbsync.pipelines import enrich, note, router
 from kbsync.reasons import Reason
 
@@ -34,6 +43,9 @@ class Content:
     content_hash: str
     name: str
     options: IngestOptions
+    # A private copy of the bytes, for a converter in another process; None for text.
+    copy: str | None = None
+    password_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +55,23 @@ class Kind:
     type: DocumentType
     language: str | None
     by_hand: bool
+    ocr: OcrMode
     converter: str
     chunker: str
 
 
-def kind_of(name: str, options: IngestOptions, limits: ChunkLimits) -> Kind:
-    """Decide type and language: what a person set, else the name's ending. Raises SkipFile(UNSUPPORTED)."""
+class Reader(Protocol):
+    """What makes text of documents that are none themselves."""
+
+    def fingerprint(self, ocr: OcrMode) -> str: ...
+    def read(self, content: Content, kind: Kind) -> Conversion: ...
+
+
+def kind_of(name: str, options: IngestOptions, limits: ChunkLimits, reader: Reader, ocr: OcrMode) -> Kind:
+    """Decide type, language and OCR mode: what a person set, else the name's ending and the source's `ocr`.
+
+    Raises SkipFile(UNSUPPORTED).
+    """
     document_type = options.type or file_types.type_of(name)
     if document_type is None or document_type not in file_types.READABLE_TYPES:
         raise SkipFile(
@@ -57,25 +80,37 @@ def kind_of(name: str, options: IngestOptions, limits: ChunkLimits) -> Kind:
             hint=f"Supported: {file_types.supported_endings()}.",
         )
     language = options.language or (file_types.language_of(name) if document_type == "code" else None)
+    ocr = options.ocr or ocr
+    converted = document_type in file_types.CONVERTED_TYPES
     return Kind(
         document_type,
         language,
         options.type is not None or options.language is not None,
-        router.converter_fingerprint(document_type),
+        ocr,
+        reader.fingerprint(ocr) if converted else router.converter_fingerprint(document_type),
         router.chunker_fingerprint(limits),
     )
 
 
-def ingest(content: Content, limits: ChunkLimits, counter: TokenCounter, vectorize: Vectorize) -> DocumentUpdate:
+def ingest(
+    content: Content, kind: Kind, limits: ChunkLimits, counter: TokenCounter, reader: Reader, vectorize: Vectorize
+) -> DocumentUpdate:
     """Route by type, convert, chunk, enrich, embed. Raises SkipFile and FailFile for this file's own reasons."""
-    kind = kind_of(content.name, content.options, limits)
-    parsed = router.convert(content.head, kind.type, kind.language, content.name, limits, counter)
+    page_count, converter = None, kind.converter
+    metadata: dict[str, JsonValue] = {}
+    if kind.type in file_types.CONVERTED_TYPES:
+        conversion = reader.read(content, kind)
+        parsed, page_count, converter = conversion.parsed, conversion.page_count, conversion.converter
+        if conversion.ocr_pages:
+            metadata["ocr_pages"] = conversion.ocr_pages
+    else:
+        parsed = router.convert(content.head, kind.type, kind.language, content.name, limits, counter)
     title, title_source = _title(content, parsed.title, router.title_of(parsed, content.name))
     chunks = enrich.make_chunks(parsed, title, counter)
     reason = None
     if not chunks:
         reason = Reason.NO_TEXT
-    elif parsed.truncated or content.size > len(content.head):
+    elif parsed.truncated or (content.copy is None and content.size > len(content.head)):
         reason = Reason.TRUNCATED
     return DocumentUpdate(
         content_hash=content.content_hash,
@@ -86,10 +121,10 @@ def ingest(content: Content, limits: ChunkLimits, counter: TokenCounter, vectori
         language=kind.language or parsed.language,
         original_filename=os.path.basename(content.name),
         size_bytes=content.size,
-        page_count=None,
-        converter_fingerprint=kind.converter,
+        page_count=page_count,
+        converter_fingerprint=converter,
         chunker_fingerprint=kind.chunker,
-        metadata=parsed.metadata,
+        metadata={**parsed.metadata, **metadata},
         chunks=chunks,
         vectors=vectorize([chunk.enriched_text for chunk in chunks]) if chunks else None,
         reason=reason,

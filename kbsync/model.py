@@ -31,6 +31,8 @@ class Priority(IntEnum):
     LOW = 4
 
 
+OcrMode = Literal["auto", "always", "never"]
+
 # ---- where files come from ----
 
 
@@ -44,7 +46,8 @@ class Source:
     recursive: bool = True
     include: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    watch: Literal["auto", "poll"] = "auto"
+    ocr: OcrMode = "auto"
+    password_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class KnownFile:
 # ---- what waits to be done ----
 
 JobKind = Literal["path", "staged", "note"]
+# Which workers take a job: text never waits behind a long document.
+Lane = Literal["text", "document"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,8 @@ class IngestOptions:
     title: str | None = None
     type: DocumentType | None = None
     language: str | None = None
+    ocr: OcrMode | None = None
+    password_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +171,39 @@ class Chunk:
     enriched_text: str
     metadata: Metadata
     token_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionRequest:
+    """A document to convert in a child process. `path` is a private copy of its bytes, `name` what the user calls it.
+
+    `kept` is the path of an earlier conversion of the same bytes, to be cut again without converting. `models` is the
+    folder of Docling's own models; None: the packaged ones.
+    """
+
+    path: str
+    name: str
+    type: DocumentType
+    content_hash: str
+    ocr: OcrMode
+    languages: tuple[str, ...]
+    password: str | None
+    limits: ChunkLimits
+    tokenizer_json: str
+    threads: int
+    kept: str | None
+    models: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What came of it. `ocr_pages` (from 1) were read by OCR; `document` is Docling's JSON, compressed by zlib."""
+
+    parsed: Parsed
+    page_count: int | None
+    ocr_pages: tuple[int, ...]
+    document: bytes
+    converter: str
 
 
 # ---- pieces -> vectors ----

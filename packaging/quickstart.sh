@@ -14,14 +14,15 @@ CHECKOUT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() { sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-wrong_usage() {
-    say "$1"
-    usage >&2
-    exit 2
-}
-
 once=no
 folder=
+folders=0
+
+take_folder() {
+    folder=$1
+    folders=$((folders + 1))
+}
+
 while [ $# -gt 0 ]; do
     case $1 in
         -h | --help)
@@ -31,18 +32,31 @@ while [ $# -gt 0 ]; do
         --once) once=yes ;;
         --)
             shift
+            for word in "$@"; do
+                take_folder "$word"
+            done
             break
             ;;
-        -*) wrong_usage "There is no option $1." ;;
-        *) break ;;
+        -*)
+            say "There is no option $1."
+            usage >&2
+            exit 2
+            ;;
+        *) take_folder "$1" ;;
     esac
     shift
 done
-if [ $# -gt 1 ]; then
-    wrong_usage "Only one folder can be named; there were $#."
+if [ "$folders" -gt 1 ]; then
+    say "Only one folder can be named; there were $folders."
+    exit 2
 fi
-if [ $# -eq 1 ]; then
-    folder=$(cd -P -- "$1" 2>/dev/null && pwd) || wrong_usage "$1 is not a folder that can be entered."
+if [ "$folders" -eq 1 ]; then
+    named=$folder
+    # An empty name would be the home folder to cd.
+    folder=$([ -n "$named" ] && cd -P -- "$named" 2>/dev/null && pwd) || {
+        say "'$named' is not a folder that can be entered. Name one that is there."
+        exit 2
+    }
 fi
 if [ ! -t 1 ]; then
     once=yes
@@ -188,17 +202,21 @@ else
     fi
 fi
 
-printf '\nSearch from a second terminal:\n\n  %s search %s\n  %s status\n\n' "$shown" "$(quoted "${words:-your words}")" "$shown"
+words=$(quoted "${words:-your words}")
+code=0
+if [ -n "$daemon" ] && [ "$once" = yes ]; then
+    stop_all || code=$?
+    printf '\nkbsync has ended. Start it again with:\n\n  %s run\n\n' "$shown"
+    # Without the daemon a search goes by words only, unless it is told otherwise.
+    printf 'Search without it (loading the model takes a while):\n\n  %s search --mode hybrid %s\n\n' "$shown" "$words"
+else
+    printf '\nSearch from a second terminal:\n\n  %s search %s\n  %s status\n\n' "$shown" "$words" "$shown"
+fi
 if [ -n "${place:-}" ]; then
     printf 'The sample folder is %s: drop a file in, change one, search again.\nAll of it is temporary; remove it with:  rm -r %s\n' "$folder" "$(quoted "$place")"
 fi
 
 if [ -z "$daemon" ]; then
-    exit 0
-fi
-if [ "$once" = yes ]; then
-    code=0
-    stop_all || code=$?
     exit "$code"
 fi
 printf 'Watching %s until Ctrl+C.\n' "$folder"

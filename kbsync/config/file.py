@@ -11,8 +11,11 @@ from contextlib import contextmanager
 import tomlkit
 from tomlkit.items import AoT
 
+from kbsync.config.locations import making_private
 from kbsync.config.settings import load_settings
 from kbsync.errors import ConfigurationError, NotFound, UsageError
+
+SOURCES_VARIABLE = "KBSYNC_SOURCES"
 
 
 def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: tuple[str, ...] = ()) -> str:
@@ -20,6 +23,7 @@ def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: t
 
     Raises UsageError where it is no folder, is listed already, or lies inside (or around) a listed one.
     """
+    _refuse_where_fixed()
     resolved = os.path.realpath(os.path.expanduser(path))
     if not os.path.isdir(resolved):
         raise UsageError(f"{path} is not a folder.", hint="Give a folder that exists.")
@@ -38,6 +42,8 @@ def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ..
     listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
     if resolved in listed:
         raise UsageError(f"{resolved} is a source already.")
+    for other, known in zip(listed, _entries(document), strict=True):
+        _refuse_nested(resolved, other, covered=bool(known.get("recursive", True)))
     entry = tomlkit.table()
     entry["path"] = resolved
     if not recursive:
@@ -51,8 +57,33 @@ def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ..
     return resolved
 
 
+def _refuse_nested(resolved: str, other: str, *, covered: bool) -> None:
+    if resolved.startswith(other.rstrip(os.sep) + os.sep):
+        if covered:
+            raise UsageError(f"{resolved} lies inside the source {other}, which covers it already.")
+        raise UsageError(
+            f"{resolved} lies inside the source {other}, which takes no folders inside it.",
+            hint="Set `recursive = true` for that one in config.toml.",
+        )
+    if other.startswith(resolved.rstrip(os.sep) + os.sep):
+        raise UsageError(
+            f"The source {other} lies inside {resolved}.", hint=f"First `kbsync sources remove {other}`, then add this."
+        )
+
+
+def _refuse_where_fixed() -> None:
+    """A variable beats the file: what is written there would change nothing."""
+    fixed = next((name for name in sorted(os.environ) if name.upper().split("__")[0] == SOURCES_VARIABLE), None)
+    if fixed is not None:
+        raise UsageError(
+            f"The sources come from the variable {fixed}, which beats config.toml.",
+            hint=f"Change or unset {fixed} (of the daemon, where one runs).",
+        )
+
+
 def remove_source(config_file: str, path: str) -> str:
     """Take a folder out of `[[sources]]` and return its resolved path. Raises NotFound where it is not listed."""
+    _refuse_where_fixed()
     resolved = os.path.realpath(os.path.expanduser(path))
     with _alone(config_file):
         return _remove(config_file, resolved)
@@ -76,7 +107,8 @@ def _alone(config_file: str) -> Iterator[None]:
     """Keep other commands from editing the file between the reading and the writing of it."""
     folder = os.path.dirname(os.path.realpath(config_file))
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with making_private():
+            os.makedirs(folder, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise ConfigurationError(
@@ -114,7 +146,8 @@ def _replace(config_file: str, text: str) -> None:
     target = os.path.realpath(config_file)
     folder = os.path.dirname(target)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with making_private():
+            os.makedirs(folder, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".config-", suffix=".toml")
     except OSError as error:
         raise ConfigurationError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kbsync.errors import ConfigurationError
@@ -42,17 +43,38 @@ class Locations:
         return os.path.join(self.data_dir, "staging")
 
     @property
+    def conversions_dir(self) -> str:
+        """What converters made of documents, so that nothing is converted twice."""
+        return os.path.join(self.data_dir, "conversions")
+
+    @property
+    def models_dir(self) -> str:
+        """Models that the user had fetched. Not made before there are any."""
+        return os.path.join(self.data_dir, "models")
+
+    @property
     def log_file(self) -> str:
         return os.path.join(self.log_dir, "kbsync.log")
 
     def make_folders(self) -> None:
         """Create every folder, private to the user. Raises ConfigurationError where that is impossible."""
-        before = os.umask(0o077)  # the folders on the way there are new ones too, and `makedirs` has no mode for them
-        try:
-            for folder in (self.data_dir, self.state_dir, self.log_dir, self.documents_dir, self.staging_dir):
+        with making_private():
+            for folder in (
+                self.data_dir,
+                self.state_dir,
+                self.log_dir,
+                self.documents_dir,
+                self.staging_dir,
+                self.conversions_dir,
+            ):
                 _make_private(folder)
-        finally:
-            os.umask(before)
+
+    def make_config_folder(self) -> None:
+        """Create the folder of config.toml where there is none, private to the user. Raises ConfigurationError."""
+        folder = os.path.dirname(os.path.realpath(self.config_file))
+        if not os.path.isdir(folder):
+            with making_private():
+                _make_private(folder)
 
     def socket_path(self) -> str:
         """Return a path for the Unix socket; a private temporary folder is made where the usual one is too long."""
@@ -72,6 +94,16 @@ class Locations:
                 os.rmdir(folder)
             except OSError:
                 pass  # something else is in it, or it is gone
+
+
+@contextmanager
+def making_private() -> Iterator[None]:
+    """Have new folders be private: those on the way are new ones too, and `makedirs` has no mode for them."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _make_private(folder: str) -> None:

@@ -11,10 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from kbsync.errors import ConfigurationError
-from kbsync.model import ChunkLimits
+from kbsync.model import ChunkLimits, OcrMode
 
 # A month; timers overflow on what is not far above (TOML knows `inf`).
 _LONGEST_S = 30 * 86400.0
+
+_PREFIX = "KBSYNC_"
+# Variables that are no settings: where everything lies, the scripts' environment, the tests' documents.
+_OTHER_VARIABLES = {"home", "venv", "test_corpus"}
 
 
 class _Section(BaseModel):
@@ -28,15 +32,19 @@ class SourceSettings(_Section):
     mode: Literal["mirror"] = Field(default="mirror", description="mirror: the files stay where they are")
     recursive: bool = Field(default=True, description="folders inside it too")
     include: tuple[str, ...] = Field(default=(), description="in .gitignore syntax; empty: every supported type")
+    ocr: OcrMode = Field(default="auto", description="auto: pages without text of their own; always; never")
+    password_file: str | None = Field(default=None, description="a file of passwords for documents, a line for each")
     ignore: tuple[str, ...] = Field(default=(), description="patterns in .gitignore syntax, added to the built-in ones")
 
     @field_validator("path")
     @classmethod
-    def _absolute(cls, path: str) -> str:
-        expanded = os.path.expanduser(path)
-        if not os.path.isabs(expanded):
-            raise ValueError("must be an absolute path or begin with ~")
-        return os.path.realpath(expanded)
+    def _resolved(cls, path: str) -> str:
+        return os.path.realpath(_absolute(path))
+
+    @field_validator("password_file")
+    @classmethod
+    def _from_anywhere(cls, path: str | None) -> str | None:
+        return None if path is None else _absolute(path)
 
 
 class ChunkSettings(_Section):
@@ -48,19 +56,29 @@ class ChunkSettings(_Section):
     include_context: bool = Field(default=True, description="methods carry their class' signature and docstring")
 
 
+class OcrSettings(_Section):
+    """How text in pictures is read."""
+
+    languages: tuple[str, ...] = Field(default=(), description="such as de; unset: Latin script and Chinese")
+
+
 class ModelSettings(_Section):
-    """Which model embeds, and where it runs."""
+    """Which models embed and read documents, and where the embedder runs."""
 
     embedder: str = Field(default="packaged", description="packaged, or a folder with a sentence-transformers model")
     device: str | tuple[str, ...] = Field(
         default="auto", description="auto, cpu, mps, cuda, or a list such as cuda:0, cuda:1"
+    )
+    docling: Literal["packaged", "docling"] = Field(
+        default="packaged",
+        description="layout and tables by the packaged models, or by Docling's own (models download)",
     )
 
 
 class Settings(BaseSettings):
     """Everything that can be set. Variables beat the file: KBSYNC_WORKERS, KBSYNC_CHUNKS__MIN_TOKENS."""
 
-    model_config = SettingsConfigDict(env_prefix="KBSYNC_", env_nested_delimiter="__", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_nested_delimiter="__", frozen=True, extra="forbid")
 
     sources: tuple[SourceSettings, ...] = Field(default=(), description="the folders")
     workers: int = Field(default=4, ge=1, le=64, description="how many files may be worked on at once")
@@ -72,6 +90,7 @@ class Settings(BaseSettings):
         default=60, gt=0, le=_LONGEST_S, description="a file that never rests is read after so many seconds"
     )
     chunks: ChunkSettings = ChunkSettings()
+    ocr: OcrSettings = OcrSettings()
     models: ModelSettings = ModelSettings()
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="how much is logged")
 
@@ -112,9 +131,34 @@ class Settings(BaseSettings):
         )
 
 
+def _absolute(path: str) -> str:
+    expanded = os.path.expanduser(path)
+    if not os.path.isabs(expanded):
+        raise ValueError("must be an absolute path or begin with ~")
+    return expanded
+
+
 def load_settings(config_file: str) -> Settings:
     """Read config.toml (absent: all defaults) and the environment. Raises ConfigurationError naming every mistake."""
     return _checked(_read(config_file), config_file)
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return a message for each KBSYNC_* variable that means nothing: a misspelt one would be passed over silently."""
+    return [
+        f"There is no setting for the variable {name}; it is passed over."
+        for name in sorted(environ)
+        if name.upper().startswith(_PREFIX) and not _is_known(name.upper().removeprefix(_PREFIX).lower())
+    ]
+
+
+def _is_known(name: str) -> bool:
+    if name in _OTHER_VARIABLES:
+        return True
+    first, inside, _ = name.partition("__")
+    field = Settings.model_fields.get(first)
+    is_section = field is not None and (first == "sources" or isinstance(field.default, BaseModel))
+    return field is not None and (is_section or not inside)
 
 
 def is_written(config_file: str) -> bool:
@@ -137,12 +181,17 @@ def _read(config_file: str) -> Mapping[str, Any]:
         raise ConfigurationError(f"Cannot read {config_file}: {error}.", hint="Make it readable UTF-8.") from error
 
 
+def _said(kind: str, message: str) -> str:
+    """Return pydantic's message for people."""
+    return "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+
+
 def _checked(values: Mapping[str, Any], config_file: str) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as error:
         mistakes = "; ".join(
-            f"{'.'.join(str(part) for part in mistake['loc']) or 'settings'}: {mistake['msg']}"
+            f"{'.'.join(str(part) for part in mistake['loc']) or 'settings'}: {_said(mistake['type'], mistake['msg'])}"
             for mistake in error.errors()
         )
         raise ConfigurationError(

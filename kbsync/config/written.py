@@ -10,20 +10,32 @@ from pydantic import BaseModel
 from kbsync.config.settings import Settings, SourceSettings
 
 # Shown where a setting has no default that could be written down.
-_EXAMPLES: dict[str, object] = {"path": "~/Documents", "max_tokens": 256}
+_EXAMPLES: dict[str, object] = {"path": "~/Documents", "password_file": "~/passwords.txt", "max_tokens": 256}
 
 
 def as_toml(values: dict[str, Any]) -> str:
-    """Return settings as TOML; what is unset (None) is left out, TOML knows no null."""
-    return tomlkit.dumps(_without_none(values))
+    """Return settings as TOML. TOML knows no null: what is unset (None) is a comment."""
+    written = tomlkit.item(_without_none(values))
+    _add_unset(written, values)
+    return str(written.as_string())
 
 
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: _without_none(value) if isinstance(value, dict) else value
-        for key, value in values.items()
-        if value is not None
-    }
+def _add_unset(table: Any, values: dict[str, Any]) -> None:
+    for key, value in values.items():
+        if value is None:
+            table.add(tomlkit.comment(f"{key} is not set"))
+        elif isinstance(value, dict):
+            _add_unset(table[key], value)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, dict):
+                    _add_unset(table[key][index], item)
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
 def template() -> str:

@@ -14,7 +14,7 @@ from kbsync.errors import FailFile, FileChanged, FileGone, RetryLater, SkipFile,
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.processing import Processor
 from kbsync.log import ErrorLog
-from kbsync.model import Job, Priority
+from kbsync.model import Job, Lane, Priority
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
 from kbsync.store import jobs
@@ -31,7 +31,7 @@ _LONGEST_SLEEP_S = 5.0
 
 
 class Worker:
-    """Works jobs no worse than `worst`, one at a time. `gone` hears of a source whose file was not there any more."""
+    """Works a lane's jobs no worse than `worst`, one at a time. `gone` hears of a source whose file was not there."""
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Worker:
         wake: Wake,
         stop: threading.Event,
         gone: Callable[[int], None],
+        lane: Lane = "text",
         worst: Priority = Priority.LOW,
     ) -> None:
         self._processor = processor
@@ -55,6 +56,7 @@ class Worker:
         self._wake = wake
         self._stop = stop
         self._gone = gone
+        self._lane: Lane = lane
         self._worst = worst
         self.job: Job | None = None
         self._unended: Job | None = None
@@ -79,9 +81,11 @@ class Worker:
         self._put_back_unended()
         now = self._clock.now()
         # Asked by reading first: an idle engine writes nothing.
-        if self._readers.read(lambda connection: jobs.next_queued(connection, self._worst, now)) is None:
+        if self._readers.read(lambda connection: jobs.next_queued(connection, self._lane, self._worst, now)) is None:
             return False
-        job = self._writer.run(lambda connection: job_queue.claim(connection, self._worst, self._clock.now()))
+        job = self._writer.run(
+            lambda connection: job_queue.claim(connection, self._lane, self._worst, self._clock.now())
+        )
         if job is None:
             return False
         self.job = job
@@ -151,7 +155,7 @@ class Worker:
         return self._writer.run(work)
 
     def _pause(self) -> float:
-        not_before = self._readers.read(lambda connection: jobs.next_not_before(connection, self._worst))
+        not_before = self._readers.read(lambda connection: jobs.next_not_before(connection, self._lane, self._worst))
         if not_before is None:
             return _LONGEST_SLEEP_S
         return min(max(not_before - self._clock.now(), 0.05), _LONGEST_SLEEP_S)

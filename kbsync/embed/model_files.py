@@ -154,15 +154,31 @@ def _content_mark(path: str, folder: str) -> bytes:
     return f"{os.path.relpath(path, folder)}\0{size}\0{digest.hexdigest()}\0".encode()
 
 
-def _languages(folder: str) -> frozenset[str]:
-    """Return the language codes in the front matter of the model card."""
+def license_of(model: ModelFiles) -> str:
+    """Return the licence that the model card names, an empty string where it names none."""
+    said = re.search(r"^license:[ \t]*(\S+)", _front_of_card(model.folder), re.MULTILINE)
+    return said[1] if said else ""
+
+
+def size_of(model: ModelFiles) -> int:
+    """Return the bytes of the model's weights."""
+    return sum(map(os.path.getsize, _weights(model.folder)))
+
+
+def _front_of_card(folder: str) -> str:
+    """Return the front matter of the model card."""
     try:
         with open(os.path.join(folder, "README.md"), encoding="utf-8", errors="replace") as file:
             card = file.read(1 << 16)
     except FileNotFoundError:
-        return frozenset()
+        return ""
     front = re.match(r"---\n(.*?)\n---", card, re.DOTALL)
-    said = re.search(r"^language:[ \t]*([^\n]*(?:\n[ \t]*- [^\n]*)*)", front[1], re.MULTILINE) if front else None
+    return front[1] if front else ""
+
+
+def _languages(folder: str) -> frozenset[str]:
+    """Return the language codes in the front matter of the model card."""
+    said = re.search(r"^language:[ \t]*([^\n]*(?:\n[ \t]*- [^\n]*)*)", _front_of_card(folder), re.MULTILINE)
     codes = frozenset(re.findall(r"[a-z]{2,}", said[1])) if said else frozenset()
     return frozenset() if "multilingual" in codes else codes
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import get_args
 
 from kbsync.compose import Engine
 from kbsync.config import file as config_file
 from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
 from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile, UsageError
-from kbsync.file_types import READABLE_TYPES, DocumentType
 from kbsync.interfaces.records import (
     Record,
     check_record,
     chunk_record,
+    conversion_record,
     document_record,
     job_record,
     search_record,
@@ -24,13 +23,21 @@ from kbsync.interfaces.records import (
     time_of,
     why_record,
 )
-from kbsync.model import IngestOptions, SearchMode, Source
+from kbsync.interfaces.values import (
+    LARGEST_LIMIT,
+    LARGEST_OFFSET,
+    known_file_type,
+    known_language,
+    known_listed_type,
+    known_mode,
+    known_ocr,
+)
+from kbsync.model import IngestOptions, Source
 from kbsync.sources.ignore import rules_for
 from kbsync.store.jobs import JobRow
 from kbsync.version import version
 
-# A page of results is never longer.
-LIMIT = 1000
+LIMIT = LARGEST_LIMIT
 
 
 class Operations:
@@ -59,6 +66,7 @@ class Operations:
             "embedding_dim": batcher.dimension,
             "device": self._device(),
             **statistics,
+            "conversion": conversion_record(self._engine.slots, self._engine.cage.status()),
             "sources": sources,
             "watchers": [],
             "scheduler": {},
@@ -74,10 +82,7 @@ class Operations:
     def search(self, query: str, mode: str = "hybrid", limit: int = 10, offset: int = 0) -> Record:
         """Return the hits for a query of any characters."""
         _in_range(limit, offset)
-        known: SearchMode | None = next((known for known in get_args(SearchMode) if known == mode), None)
-        if known is None:
-            raise UsageError(f"There is no mode {mode!r}.", hint=f"Modes: {', '.join(get_args(SearchMode))}.")
-        return search_record(self._engine.kb.search(query, known, limit, offset))
+        return search_record(self._engine.kb.search(query, known_mode(mode), limit, offset))
 
     def expand(self, path: str, *, recursive: bool) -> Record:
         """Return `{files, skipped, failed}`: what a path named by hand stands for."""
@@ -88,9 +93,25 @@ class Operations:
             "failed": [{"path": where, "error": error} for where, error in found.failed],
         }
 
-    def add(self, paths: Sequence[str], title: str | None, document_type: str | None, language: str | None) -> Record:
-        """Stage and queue files: `{jobs: [{path, job_id}], skipped: [{path, reason, detail}], failed: [...]}`."""
-        options = IngestOptions(title, _known_type(document_type), language)
+    def add(
+        self,
+        paths: Sequence[str],
+        title: str | None,
+        document_type: str | None,
+        language: str | None,
+        ocr: str | None = None,
+        password_file: str | None = None,
+    ) -> Record:
+        """Stage and queue files: `{jobs: [{path, job_id}], skipped: [{path, reason, detail}], failed: [...]}`.
+
+        A language without a type means code.
+        """
+        if password_file is not None:
+            password_file = _absolute(password_file)
+        known, kind = known_language(language), known_file_type(document_type)
+        if known is not None and kind is None:
+            kind = "code"
+        options = IngestOptions(title, kind, known, known_ocr(ocr), password_file)
         jobs: list[Record] = []
         skipped: list[Record] = []
         failed: list[Record] = []
@@ -117,7 +138,9 @@ class Operations:
     def documents(self, state: str | None, document_type: str | None, limit: int, offset: int) -> Record:
         """Return `{documents, total}`, newest first."""
         _in_range(limit, offset)
-        found, total = self._engine.kb.documents(state=state, document_type=document_type, limit=limit, offset=offset)
+        found, total = self._engine.kb.documents(
+            state=state, document_type=known_listed_type(document_type), limit=limit, offset=offset
+        )
         return {"documents": [document_record(document, paths) for document, paths in found], "total": total}
 
     def document(self, document_id: int) -> Record:
@@ -143,7 +166,7 @@ class Operations:
     def sources(self) -> Record:
         """Return `{sources, total}`: the configured folders and how they are doing."""
         rows, counts = self._engine.kb.sources()
-        records = [source_record(row, counts.get(row.id, {})) for row in rows]
+        records = [source_record(row, counts.get(row.id, {}), running=self._daemon is not None) for row in rows]
         if self._daemon is not None:
             # A walk that finds nothing new writes nothing: only the running daemon knows when it was.
             for row, record in zip(rows, records, strict=True):
@@ -218,24 +241,17 @@ def _absolute(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
-def _known_type(document_type: str | None) -> DocumentType | None:
-    readable = sorted(READABLE_TYPES - {"note"})
-    known = next((known for known in readable if known == document_type), None)
-    if document_type is not None and known is None:
-        raise UsageError(f"Files of type {document_type!r} cannot be read.", hint=f"Types: {', '.join(readable)}.")
-    return known
-
-
 def _in_range(limit: int, offset: int) -> None:
-    if not 0 < limit <= LIMIT or not 0 <= offset <= 1_000_000:
-        raise UsageError(f"limit must be 1 to {LIMIT}, offset 0 to 1000000.")
+    if not 0 < limit <= LIMIT or not 0 <= offset <= LARGEST_OFFSET:
+        raise UsageError(f"limit must be 1 to {LIMIT}, offset 0 to {LARGEST_OFFSET}.")
 
 
 def _notices(sources: Sequence[Record], running: dict[str, object]) -> list[str]:
     """Return what needs a person, a sentence each."""
     found = [str(source["detail"]) for source in sources if source["detail"]]
     found += [
-        f"{source['files']['failed']} files in {source['path']} could not be read; `kbsync why PATH` tells why."
+        f"{source['files']['failed']} file{'s' if source['files']['failed'] > 1 else ''} in {source['path']} could not "
+        "be read; `kbsync why PATH` tells why."
         for source in sources
         if source["files"]["failed"]
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from kbsync.knowledge_base.explain import Explanation
 from kbsync.knowledge_base.integrity import Problem
 from kbsync.model import SearchResult
+from kbsync.pipelines.isolation import Slots, SlotStatus
 from kbsync.store.chunks import StoredChunk
 from kbsync.store.documents import Document
 from kbsync.store.jobs import JobRow
@@ -86,12 +88,29 @@ def job_record(job: JobRow) -> Record:
     return record
 
 
-def source_record(row: SourceRow, counts: dict[str, int]) -> Record:
-    """A source with its state and how many paths are in each state."""
+def conversion_record(slots: Slots, children: Sequence[SlotStatus]) -> Record:
+    """`{slots, threads, children: [{state, file, seconds, resident_bytes}]}`: what reads documents, how it is doing."""
+    return {
+        "slots": slots.count,
+        "threads": slots.threads,
+        "children": [
+            {
+                "state": child.state,
+                "file": shown_path(child.file),
+                "seconds": None if child.seconds is None else round(child.seconds, 1),
+                "resident_bytes": child.resident_bytes,
+            }
+            for child in children
+        ],
+    }
+
+
+def source_record(row: SourceRow, counts: dict[str, int], *, running: bool) -> Record:
+    """A source with its state and how many paths are in each state. Without a daemon nothing is watched: `stopped`."""
     return {
         "path": shown_path(row.path),
         "mode": "mirror",
-        "state": row.state,
+        "state": row.state if running or row.state != "watching" else "stopped",
         "reason": row.reason,
         "detail": row.detail,
         "last_scan_at": time_of(row.last_scan_at),

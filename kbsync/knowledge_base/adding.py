@@ -12,11 +12,10 @@ from kbsync.errors import FailFile, FileChanged, SkipFile, UsageError
 from kbsync.filesystem import FileSystem, as_text
 from kbsync.model import ChunkLimits, IngestOptions, Source
 from kbsync.queue import job_queue
-from kbsync.reasons import SENTENCES, FileState, Reason
+from kbsync.reasons import SENTENCES, Reason
 from kbsync.sources.ignore import rules_for
 from kbsync.sources.scanner import is_own, scan
 from kbsync.sources.snapshot import read_snapshot, reading_failed
-from kbsync.store import files
 from kbsync.store.connection import Connection
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Writer
@@ -44,6 +43,7 @@ class Adding:
         writer: Writer,
         stored: StoredFiles,
         limits: ChunkLimits,
+        reader: ingest.Reader,
         own: frozenset[tuple[int, int]],
     ) -> None:
         self._fs = fs
@@ -51,6 +51,7 @@ class Adding:
         self._writer = writer
         self._stored = stored
         self._limits = limits
+        self._reader = reader
         self._own = own
 
     def expand(self, path: str, *, recursive: bool) -> Expansion:
@@ -94,7 +95,7 @@ class Adding:
         reason = rules.judge_file(name, stat)
         if reason is not None and reason not in _OVERRIDDEN:
             raise SkipFile(reason, f"{path}: {SENTENCES[reason]}")
-        ingest.kind_of(name, options, self._limits)
+        ingest.kind_of(name, options, self._limits, self._reader, "auto")
         if stat.size == 0:
             raise SkipFile(Reason.EMPTY, f"{path}: {SENTENCES[Reason.EMPTY]}")
         options = replace(options, title=_storable(options.title))
@@ -106,7 +107,6 @@ class Adding:
         now = self._clock.now()
 
         def queue(connection: Connection) -> int:
-            _take_back_removal(connection, path, now)
             return job_queue.enqueue_staged(connection, path, staged_path, snapshot.size, options, now)
 
         return self._queued(staged_path, queue)
@@ -134,10 +134,3 @@ class Adding:
 def _storable(title: str | None) -> str | None:
     """Replace what is no text: bytes of a command line that are no UTF-8 come as halves of surrogate pairs."""
     return None if title is None else title.encode("utf-8", "replace").decode()
-
-
-def _take_back_removal(connection: Connection, path: str, now: float) -> None:
-    """Adding a file by hand undoes its exclusion from a watched folder: the next scan takes it up again."""
-    row = files.by_path(connection, path)
-    if row is not None and row.state is FileState.SKIPPED and row.reason is Reason.REMOVED_BY_YOU:
-        files.mark_gone(connection, row.source_id, [row.path], now)

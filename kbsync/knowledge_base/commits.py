@@ -124,6 +124,8 @@ def _placed(
         if not os.path.exists(stored_path):
             raise RetryLater(Reason.IO, f"The stored copy of {origin.path} was removed at the same moment.")
         documents.set_stored_path(connection, document_id, stored_path, os.path.basename(as_text(origin.path or "")))
+    if job.kind == "staged" and origin.path is not None:
+        _follow_again(connection, origin.path, now)
     if judged is not None and job.source_id is not None:
         files.account(
             connection,
@@ -147,6 +149,15 @@ def _placed(
         chunk_count=chunk_count,
     )
     return Outcome(state, document_id, chunk_count)
+
+
+def _follow_again(connection: Connection, path: str, now: float) -> None:
+    """What was added by hand is followed in its source again, where it was removed or could not be read before."""
+    row = files.by_path(connection, path)
+    if row is None or not (row.state is FileState.FAILED or row.reason is Reason.REMOVED_BY_YOU):
+        return
+    files.account(connection, row.source_id, row.path, None, FileState.WAITING, Reason.QUEUED, "", now)
+    job_queue.enqueue_path(connection, row.source_id, row.path, 0, Priority.EVENT, now)
 
 
 def ended(

@@ -41,7 +41,14 @@ class ConfiguredSources:
                 if source_id is None:
                     source_id = self._insert(entry.path)
                 wanted[source_id] = Source(
-                    source_id, entry.path, entry.mode, entry.recursive, entry.include, entry.ignore
+                    source_id,
+                    entry.path,
+                    entry.mode,
+                    entry.recursive,
+                    entry.include,
+                    entry.ignore,
+                    entry.ocr,
+                    entry.password_file,
                 )
             for path, source_id in rows.items() if forget else ():
                 self._forget(source_id, path)

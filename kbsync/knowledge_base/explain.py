@@ -15,7 +15,7 @@ _STATE_SENTENCES = {
     FileState.WAITING: "It waits to be read.",
     FileState.SKIPPED: "It was left out.",
     FileState.FAILED: "It could not be read.",
-    FileState.GONE: "It is not there any more; what it held is kept, hidden from search.",
+    FileState.GONE: "It is not there any more. What it held is kept, and found only while another file holds it too.",
 }
 _STATE_OF_JOB = {
     "queued": FileState.WAITING,
@@ -42,14 +42,10 @@ def why(connection: Connection, path: str) -> Explanation:
     """Explain a path of a source, or one that was added by hand. Raises NotFound for one that was never seen."""
     row = files.by_path(connection, path)
     if row is not None:
-        return Explanation(
-            row.path,
-            row.state,
-            row.reason,
-            _detail(row.state, row.reason, row.detail),
-            row.document_id,
-            row.last_seen_at,
-        )
+        detail = _detail(row.state, row.reason, row.detail)
+        if row.state is FileState.GONE and origins.document_of(connection, path) is not None:
+            detail = "It is not there any more; the copy that was added by hand stays searchable."
+        return Explanation(row.path, row.state, row.reason, detail, row.document_id, row.last_seen_at)
     document_id, job = origins.document_of(connection, path), jobs.newest_of_path(connection, path)
     if job is not None and (document_id is None or job.state in ("queued", "processing", "failed")):
         state = _STATE_OF_JOB[job.state]

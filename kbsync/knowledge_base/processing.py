@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kbsync import ingest
 from kbsync.clock import Clock
 from kbsync.errors import FileGone, SkipFile
+from kbsync.file_types import CONVERTED_TYPES, type_of
 from kbsync.filesystem import FileSystem, RealFileSystem
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.commits import Judged, Outcome
@@ -50,6 +51,7 @@ class Parts:
     embedder: Embedder
     embedder_id: int
     counter: TokenCounter
+    reader: ingest.Reader
     limits: ChunkLimits
     stored: StoredFiles
     own: frozenset[tuple[int, int]]
@@ -97,24 +99,41 @@ class Processor:
             raise FileGone(f"{seen.path} cannot be entered now.")  # of the file itself nothing is known
         if seen.reason is not None:
             raise SkipFile(seen.reason, f"{job.path} is left out.")
-        snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES)
         origin = Origin("path", job.path, job.source_id)
-        return self._content(job, snapshot, origin, Judged(snapshot.stat, seen.rules))
+        if type_of(job.path) not in CONVERTED_TYPES:
+            snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES)
+            return self._content(job, snapshot, origin, Judged(snapshot.stat, seen.rules), source, None)
+        # The converter gets the very bytes that are hashed: a copy, which goes when it is done.
+        with parts.stored.staging(job.path) as (copy, file):
+            snapshot = read_snapshot(parts.fs, job.path, 0, file.write)
+        try:
+            return self._content(job, snapshot, origin, Judged(snapshot.stat, seen.rules), source, copy)
+        finally:
+            parts.stored.discard(copy)
 
     def _staged(self, job: Job) -> Outcome:
         staged_path = _staged_path(job)
         snapshot = read_snapshot(RealFileSystem(), staged_path, ingest.TEXT_BYTES)
-        outcome = self._content(job, snapshot, Origin("added", job.path, None), None)
+        outcome = self._content(job, snapshot, Origin("added", job.path, None), None, None, staged_path)
         if not outcome.dropped:
             self._parts.stored.discard(staged_path)
         return outcome
 
-    def _content(self, job: Job, snapshot: Snapshot, origin: Origin, judged: Judged | None) -> Outcome:
+    def _content(
+        self,
+        job: Job,
+        snapshot: Snapshot,
+        origin: Origin,
+        judged: Judged | None,
+        source: Source | None,
+        copy: str | None,
+    ) -> Outcome:
         """Recognise known content, ingest everything else."""
         parts = self._parts
         known, paths = parts.readers.read(lambda connection: _known(connection, snapshot.content_hash))
         name, options = _wanted(job, known, paths)
-        if known is not None and _as_wanted(known, name, options, parts.limits):
+        kind = ingest.kind_of(name, options, parts.limits, parts.reader, source.ocr if source else "auto")
+        if known is not None and _as_wanted(known, name, options, kind):
             stored_path = None if known.stored_path is not None else self._store(job, snapshot.content_hash)
             outcome = parts.writer.run(
                 lambda connection: commits.known(
@@ -123,8 +142,11 @@ class Processor:
             )
             if outcome is not None:
                 return outcome
-        content = ingest.Content(snapshot.head, snapshot.size, snapshot.content_hash, name, options)
-        update = ingest.ingest(content, parts.limits, parts.counter, self._vectorize(job.priority))
+        password_file = options.password_file or (source.password_file if source else None)
+        content = ingest.Content(
+            snapshot.head, snapshot.size, snapshot.content_hash, name, options, copy, password_file
+        )
+        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, self._vectorize(job.priority))
         return self._commit(job, update, origin, judged, self._store(job, snapshot.content_hash))
 
     def _store(self, job: Job, content_hash: str) -> str | None:
@@ -187,8 +209,13 @@ def _known(connection: Connection, content_hash: str) -> tuple[Document | None, 
 
 
 def _wanted(job: Job, known: Document | None, paths: Sequence[str]) -> tuple[str, IngestOptions]:
-    """Return the name that gives title and type (the lexically first live path's) and what was set by hand, ever."""
-    first = os.fsencode(min([*paths, job.path], key=os.fsencode))
+    """Return the name that gives title and type (the lexically first live path's) and what was set by hand, ever.
+
+    A path whose name asks for the other lane (a web page's text in a .txt) does not speak for this one.
+    """
+    converted = type_of(job.path) in CONVERTED_TYPES
+    speaking = [path for path in paths if (type_of(path) in CONVERTED_TYPES) is converted]
+    first = os.fsencode(min([*speaking, job.path], key=os.fsencode))
     name = os.path.basename(first).decode("utf-8", "replace")
     options = job.options
     if known is None:
@@ -197,14 +224,15 @@ def _wanted(job: Job, known: Document | None, paths: Sequence[str]) -> tuple[str
         title=options.title or (known.title if known.title_source == "hand" else None),
         type=options.type or (known.type if known.type_by_hand else None),
         language=options.language or (known.language if known.type_by_hand else None),
+        ocr=options.ocr,
+        password_file=options.password_file,
     )
 
 
-def _as_wanted(known: Document, name: str, options: IngestOptions, limits: ChunkLimits) -> bool:
+def _as_wanted(known: Document, name: str, options: IngestOptions, kind: ingest.Kind) -> bool:
     """Return whether a document is what ingesting it again would make of it."""
     if known.type == "note":
         return True
-    kind = ingest.kind_of(name, options, limits)
     title = options.title or (router.title_of(Parsed(()), name) if known.title_source == "name" else known.title)
     return (
         (known.converter_fingerprint, known.chunker_fingerprint) == (kind.converter, kind.chunker)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kbsync.model import IngestOptions, Job, Priority
+from kbsync.file_types import CONVERTED_TYPES, type_of
+from kbsync.model import IngestOptions, Job, Lane, Priority
 from kbsync.queue import backoff
 from kbsync.reasons import FileState, Reason
 from kbsync.store import files, jobs
@@ -32,6 +33,7 @@ def enqueue_path(connection: Connection, source_id: int, path: str, size: int, p
             "path",
             path,
             source_id=source_id,
+            lane=_lane_of(path, IngestOptions()),
             priority=priority,
             sequence=sequence,
             staged_path=None,
@@ -55,6 +57,7 @@ def enqueue_staged(
         "staged",
         path,
         source_id=None,
+        lane=_lane_of(path, options),
         priority=Priority.ADDED,
         sequence=float(size),
         staged_path=staged_path,
@@ -70,6 +73,7 @@ def enqueue_note(connection: Connection, staged_path: str, size: int, options: I
         "note",
         "",
         source_id=None,
+        lane="text",
         priority=Priority.ADDED,
         sequence=float(size),
         staged_path=staged_path,
@@ -78,9 +82,9 @@ def enqueue_note(connection: Connection, staged_path: str, size: int, options: I
     )
 
 
-def claim(connection: Connection, worst: Priority, now: float) -> Job | None:
-    """Take the next job that may run, no worse than `worst`; its attempt is counted before any work begins."""
-    job_id = jobs.next_queued(connection, worst, now)
+def claim(connection: Connection, lane: Lane, worst: Priority, now: float) -> Job | None:
+    """Take the lane's next job that may run, no worse than `worst`; its attempt is counted before any work begins."""
+    job_id = jobs.next_queued(connection, lane, worst, now)
     if job_id is None:
         return None
     job = jobs.begin(connection, job_id, now + LEASE_S, now)
@@ -134,6 +138,10 @@ def recover(connection: Connection, now: float, *, all_leases: bool) -> list[tup
         if source_id is not None:
             files.set_reason(connection, source_id, path, Reason.QUEUED, None)
     return dead
+
+
+def _lane_of(path: str, options: IngestOptions) -> Lane:
+    return "document" if (options.type or type_of(path)) in CONVERTED_TYPES else "text"
 
 
 def _wait(

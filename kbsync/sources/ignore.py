@@ -191,6 +191,8 @@ def rules_for(
         *_NOISE_FILES,
         *_NOISE_FOLDERS,
         *("include", *source.include, "ignore", *source.ignore),
+        # Another way to read a document may succeed where the last one failed.
+        *("ocr", source.ocr, "password_file", source.password_file or ""),
     )
     return IgnoreRules(
         fingerprint=_digest(judged_by),

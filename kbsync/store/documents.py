@@ -126,6 +126,11 @@ def move_stored(connection: apsw.Connection, old: str, new: str) -> None:
     connection.execute("UPDATE documents SET stored_path = ? WHERE stored_path = ?", (new, old))
 
 
+def content_hashes(connection: apsw.Connection) -> set[str]:
+    """Return the content hash of every document."""
+    return {str(value) for (value,) in connection.execute("SELECT content_hash FROM documents")}
+
+
 def stored_paths(connection: apsw.Connection) -> set[str]:
     """Return where every stored copy lies."""
     return {

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import apsw
 
-from kbsync.model import IngestOptions, Job, JobKind, Priority
+from kbsync.model import IngestOptions, Job, JobKind, Lane, Priority
 from kbsync.reasons import Reason
 
 JobState = Literal["queued", "processing", "done", "failed", "skipped"]
@@ -69,6 +69,7 @@ def insert(
     path: str,
     *,
     source_id: int | None,
+    lane: Lane,
     priority: Priority,
     sequence: float,
     staged_path: str | None,
@@ -77,12 +78,13 @@ def insert(
 ) -> int:
     """Insert a queued job and return its id."""
     connection.execute(
-        "INSERT INTO jobs (state, kind, source_id, path, priority, sequence, staged_path, options, created_at, "
-        "updated_at) VALUES ('queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO jobs (state, kind, source_id, path, lane, priority, sequence, staged_path, options, created_at, "
+        "updated_at) VALUES ('queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             kind,
             source_id,
             os.fsencode(path),
+            lane,
             int(priority),
             sequence,
             staged_path,
@@ -112,13 +114,13 @@ def raise_generation(connection: apsw.Connection, job_id: int, priority: Priorit
     )
 
 
-def next_queued(connection: apsw.Connection, worst: Priority, now: float) -> int | None:
-    """Return the id of the job to run now, no worse than `worst`, None where there is none."""
+def next_queued(connection: apsw.Connection, lane: Lane, worst: Priority, now: float) -> int | None:
+    """Return the id of the lane's job to run now, no worse than `worst`, None where there is none."""
     value = connection.execute(
         # The planner would take the index of ended jobs and sort the whole queue for each claim.
-        "SELECT id FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND priority <= ? AND not_before <= ? "
-        "ORDER BY priority, sequence, id LIMIT 1",
-        (int(worst), now),
+        "SELECT id FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ? AND priority <= ? "
+        "AND not_before <= ? ORDER BY priority, sequence, id LIMIT 1",
+        (lane, int(worst), now),
     ).get
     return None if value is None else int(value)
 
@@ -244,10 +246,11 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     return found
 
 
-def next_not_before(connection: apsw.Connection, worst: Priority) -> float | None:
-    """Return the earliest time at which a queued job no worse than `worst` may run, None where there is none."""
+def next_not_before(connection: apsw.Connection, lane: Lane, worst: Priority) -> float | None:
+    """Return the earliest time at which a lane's job no worse than `worst` may run, None where none is queued."""
     value = connection.execute(
-        "SELECT min(not_before) FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND priority <= ?", (int(worst),)
+        "SELECT min(not_before) FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ? AND priority <= ?",
+        (lane, int(worst)),
     ).get
     return None if value is None else float(value)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from tests.bench import embedding, freshness, ingestion, scan
+from tests.bench import documents, embedding, freshness, ingestion, scan
 from tests.bench.figures import Figure, as_json, machine, table
 
 _UNITS = {"ratio": "x (over 1: faster than bare)", "second": "texts/s", "texts": "texts"}
@@ -28,7 +28,9 @@ def embedding_figures() -> list[Figure]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", default="embedding,scan,freshness,ingestion", help="which, with commas between")
+    parser.add_argument(
+        "--only", default="embedding,scan,freshness,ingestion,documents", help="which, with commas between"
+    )
     parser.add_argument("--files", type=int, default=scan.FILES, help="how many files the scanned tree has")
     parser.add_argument("--json", metavar="FILE", help="write all figures there too")
     options = parser.parse_args(arguments)
@@ -37,6 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
         "scan": lambda: scan.measure(options.files),
         "freshness": freshness.measure,
         "ingestion": ingestion.measure,
+        "documents": documents.measure,
     }
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(benches):

@@ -21,7 +21,17 @@ from kbsync.embed.sentence_transformer import SentenceTransformerDevice
 from kbsync.embed.token_counter import HuggingFaceCounter
 from kbsync.filesystem import RealFileSystem, Stat
 from kbsync.knowledge_base import commits
-from kbsync.model import ChunkLimits, DocumentUpdate, IngestOptions, Job, Origin, Priority, TokenCounter
+from kbsync.model import (
+    ChunkLimits,
+    Conversion,
+    DocumentUpdate,
+    IngestOptions,
+    Job,
+    OcrMode,
+    Origin,
+    Priority,
+    TokenCounter,
+)
 from kbsync.queue import job_queue
 from kbsync.sources.snapshot import Snapshot, read_snapshot
 from kbsync.store import sources, vectors
@@ -107,10 +117,22 @@ def _prepared(connection: Connection, batcher: Batcher) -> tuple[int, int]:
 
 
 def _chunked(path: str, snapshot: Snapshot, limits: ChunkLimits, counter: TokenCounter) -> DocumentUpdate:
-    content = ingest.Content(
-        snapshot.head, snapshot.size, snapshot.content_hash, os.path.basename(path), IngestOptions()
+    options, reader = IngestOptions(), _TextOnly()
+    content = ingest.Content(snapshot.head, snapshot.size, snapshot.content_hash, os.path.basename(path), options)
+    kind = ingest.kind_of(content.name, options, limits, reader, "auto")
+    return ingest.ingest(
+        content, kind, limits, counter, reader, lambda texts: np.zeros((len(texts), 1), dtype=np.float32)
     )
-    return ingest.ingest(content, limits, counter, lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
+
+
+class _TextOnly:
+    """Stands where documents are read: the library has none."""
+
+    def fingerprint(self, ocr: OcrMode) -> str:
+        raise ValueError(ocr)
+
+    def read(self, content: ingest.Content, kind: ingest.Kind) -> Conversion:
+        raise ValueError(content.name)
 
 
 def _embedded(update: DocumentUpdate, batcher: Batcher) -> DocumentUpdate:
@@ -122,7 +144,7 @@ def _embedded(update: DocumentUpdate, batcher: Batcher) -> DocumentUpdate:
 def _claimed(writer: Writer, source_id: int, path: str, stat: Stat) -> Job:
     def claim(connection: Connection) -> Job | None:
         job_queue.enqueue_path(connection, source_id, path, stat.size, Priority.SCAN, _NOW)
-        return job_queue.claim(connection, Priority.LOW, _NOW)
+        return job_queue.claim(connection, "text", Priority.LOW, _NOW)
 
     job = writer.run(claim)
     if job is None:

@@ -18,12 +18,15 @@ from kbsync.config.settings import load_settings
 from kbsync.embed.model_files import ModelFiles
 from kbsync.filesystem import RealFileSystem
 from kbsync.interfaces.operations import Operations
+from kbsync.model import ConversionRequest
+from kbsync.pipelines.isolation import SlotStatus
 from kbsync.sources.watcher import NativeWatcher
-from tests.bench import freshness, ingestion, scan
+from tests.bench import documents, freshness, ingestion, scan
 from tests.bench.__main__ import main
 from tests.bench.figures import Figure, as_json, ratio, table
 from tests.bench.library import library_files
 from tests.fakes.hash_embedder import HashDevice
+from tests.fakes.reading_cage import ReadingCage
 from tests.fakes.word_counter import WordCounter
 
 
@@ -34,7 +37,15 @@ class EngineInThisProcess:
         locations = locate({"KBSYNC_HOME": str(home)})
         Path(locations.config_file).write_text(f"quiet_s = 0.1\n[[sources]]\npath = '{folder}'\n", encoding="utf-8")
         model = ModelFiles("/no/model", "hashed words", 16, 120, frozenset(), "", "", "hashed-words-16")
-        seams = Seams(RealFileSystem(), SystemClock(), model, WordCounter(), lambda: [HashDevice()], NativeWatcher)
+        seams = Seams(
+            RealFileSystem(),
+            SystemClock(),
+            model,
+            WordCounter(),
+            lambda: [HashDevice()],
+            NativeWatcher,
+            lambda _slots, _folder: ReadingCage(),
+        )
         self._engine = open_engine(locations, load_settings(locations.config_file), seams)
         self._daemon = build_daemon(self._engine)
         self._operations = Operations(self._engine, self._daemon, [])
@@ -96,6 +107,34 @@ def test_the_ingestion_bench_splits_the_time_into_all_of_it() -> None:
     assert sum(shares) == pytest.approx(100)
     assert figures["ingestion: documents"] == 2
     assert figures["ingestion: chunks"] >= 2
+
+
+def test_the_documents_bench_takes_turns_and_tells_what_a_worker_held(tmp_path: Path) -> None:
+    for name in ("one.pdf", "two.pdf"):
+        (tmp_path / name).write_text("quince\fmedlar")
+    asked = [documents.request_of(str(path), "no tokenizer", 1) for path in sorted(tmp_path.iterdir())]
+    ours, bare = ReadingCage(), FixedCage()
+    figures = {figure.name: figure for figure in documents.measured(ours, bare, asked, 3, HashDevice())}
+    assert [len(figures[f"documents: cage against bare, {name}"].values) for name in ("one.pdf", "two.pdf")] == [3, 3]
+    assert len(figures["documents: cage against bare, all"].values) == 3
+    assert figures["documents: bare, all"].values == (2.0, 2.0, 2.0)
+    assert len(ours.requests) == bare.runs == 2 + 2 * 3, "each was warm before it was measured"
+    assert figures["documents: chunks embedded"].values == (4.0,)
+    assert figures["documents: peak memory, bare"].values == (1.0,)
+
+
+class FixedCage:
+    """Bare conversions that take a second each."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def run(self, request: ConversionRequest, time_limit_s: float) -> float:
+        self.runs += 1
+        return 1.0
+
+    def status(self) -> tuple[SlotStatus, ...]:
+        return (SlotStatus("idle", 1, None, None, 0, 1 << 30),)
 
 
 def test_library_files_are_as_many_as_asked_for_and_different() -> None:

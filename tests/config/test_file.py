@@ -95,10 +95,11 @@ def test_any_form_of_the_file_can_be_edited(home: Path, config: Path, text: str)
 
 
 def test_the_first_folder_makes_the_file_and_its_folder(home: Path) -> None:
-    config = home / "new" / "config.toml"
+    config = home / "new" / "kb" / "config.toml"
     add_source(str(config), str(home / "a"))
     assert paths(config) == ["a"]
-    assert config.stat().st_mode & 0o077 == 0
+    for made in (config, config.parent, config.parent.parent):
+        assert made.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(
@@ -124,8 +125,32 @@ def test_a_folder_that_cannot_be_a_source_is_refused_and_nothing_changes(
 
 def test_a_folder_inside_a_source_is_refused(home: Path, config: Path) -> None:
     (home / "a" / "inner").mkdir()
-    with pytest.raises(UsageError, match="lies inside"):
+    with pytest.raises(UsageError) as caught:
         add_source(str(config), str(home / "a" / "inner"))
+    assert str(caught.value) == f"{home}/a/inner lies inside the source {home}/a, which covers it already."
+
+
+def test_a_folder_inside_a_source_that_takes_no_folders_is_refused_with_a_way_out(home: Path, config: Path) -> None:
+    config.write_text(f"[[sources]]\npath = '{home}/a'\nrecursive = false\n")
+    (home / "a" / "inner").mkdir()
+    with pytest.raises(UsageError, match="recursive = true"):
+        add_source(str(config), str(home / "a" / "inner"))
+
+
+def test_a_folder_around_a_source_is_refused_with_a_way_out(home: Path, config: Path) -> None:
+    with pytest.raises(UsageError, match=f"The source {home}/a lies inside {home}. First `kbsync sources remove"):
+        add_source(str(config), str(home))
+
+
+def test_sources_of_a_variable_are_not_edited_in_the_file(
+    home: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = config.read_text()
+    monkeypatch.setenv("KBSYNC_SOURCES", "[]")
+    for edit, folder in ((add_source, "b"), (remove_source, "a")):
+        with pytest.raises(UsageError, match="KBSYNC_SOURCES"):
+            edit(str(config), str(home / folder))
+    assert config.read_text() == before
 
 
 def test_a_name_that_toml_cannot_hold_is_refused(home: Path, config: Path) -> None:

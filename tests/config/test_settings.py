@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kbsync.config.settings import Settings, load_settings
+from kbsync.config.settings import Settings, load_settings, unknown_variables
 from kbsync.errors import ConfigurationError
 from kbsync.model import ChunkLimits
 
@@ -102,6 +102,22 @@ def test_a_variable_that_cannot_be_used_is_named(
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, "")
     assert name.removeprefix("KBSYNC_").split("__")[0].lower() in caught.value.message
+
+
+def test_mistakes_are_told_in_words_for_people(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, "wrokers = 2\n[[sources]]\npath = 'relative'\n")
+    assert "wrokers: there is no such setting" in caught.value.message
+    assert "sources.0.path: must be an absolute path" in caught.value.message
+
+
+def test_variables_that_mean_nothing_are_named() -> None:
+    known = ("HOME", "VENV", "TEST_CORPUS", "WORKERS", "CHUNKS__MIN_TOKENS", "SOURCES", "MODELS__DEVICE")
+    environ = {f"KBSYNC_{name}": "" for name in (*known, "WORKRES", "WORKERS__X")} | {"PATH": ""}
+    assert [message.split("variable ")[1].split(";")[0] for message in unknown_variables(environ)] == [
+        "KBSYNC_WORKERS__X",
+        "KBSYNC_WORKRES",
+    ]
 
 
 def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:

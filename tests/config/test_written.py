@@ -28,3 +28,9 @@ def test_settings_written_as_toml_are_read_back_the_same(tmp_path: Path) -> None
     settings = Settings(workers=2, sources=({"path": str(tmp_path), "ignore": ("*.tmp", "a b/")},))  # type: ignore[arg-type]
     (tmp_path / "config.toml").write_text(as_toml(settings.model_dump(mode="json")))
     assert load_settings(str(tmp_path / "config.toml")) == settings
+
+
+def test_settings_that_are_not_set_are_shown_as_comments() -> None:
+    text = as_toml(Settings(sources=({"path": "/a"}, {"path": "/b"})).model_dump(mode="json"))  # type: ignore[arg-type]
+    assert text.count("# password_file is not set\n") == 2
+    assert text.index("[chunks]") < text.index("# max_tokens is not set\n") < text.index("[ocr]")

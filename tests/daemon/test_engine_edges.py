@@ -79,6 +79,6 @@ def test_the_worker_kept_free_takes_no_job_of_a_scan(engine: SimulatedEngine) ->
     engine.clock.advance(10)
     engine.daemon.rescan()
     assert engine.loops.rescans.step()
-    free = engine.engine.worker(lambda _source_id: None, Priority.EVENT)
+    free = engine.engine.worker(lambda _source_id: None, "text", Priority.EVENT)
     assert not free.step()
     assert engine.loops.workers[0].step()

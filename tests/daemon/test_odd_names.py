@@ -33,7 +33,9 @@ def test_a_file_that_kbsync_died_of_is_buried_at_the_next_start(
         engine.loops.producer.step()
         engine.clock.advance(1.0)
     for _ in range(backoff.MAX_ATTEMPTS):
-        job = engine.engine.writer.run(partial(job_queue.claim, worst=Priority.LOW, now=engine.clock.now()))
+        job = engine.engine.writer.run(
+            partial(job_queue.claim, lane="text", worst=Priority.LOW, now=engine.clock.now())
+        )
         assert job is not None
         engine = started()
     assert engine.state(path) == (FileState.FAILED, Reason.CRASHED)

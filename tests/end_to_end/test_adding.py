@@ -18,7 +18,7 @@ def write(path: Path, word: str) -> Path:
 
 def test_a_file_is_added_once_and_then_skipped_by_its_content(road: Road, tmp_path: Path) -> None:
     path = write(tmp_path / "report.md", "addingonce")
-    assert road.program.run("add", str(path)).stdout == "Added: report.md (1 chunks)\n"
+    assert road.program.run("add", str(path)).stdout == "Added: report.md (1 chunk)\n"
     assert road.program.run("add", str(path)).stdout == "Skipped: report.md (already indexed)\n"
     path.unlink()
     (hit,) = road.program.json("search", "--mode", "lexical", "addingonce")["hits"]
@@ -76,7 +76,7 @@ def test_a_note_is_one_chunk_with_its_title(road: Road) -> None:
     assert (hit["path"], hit["paths"]) == (None, [])
 
 
-@pytest.mark.parametrize(("name", "content"), [("archive.zip", b"PK\x03\x04"), ("report.pdf", b"%PDF-1.4")])
+@pytest.mark.parametrize(("name", "content"), [("archive.zip", b"PK\x03\x04"), ("book.epub", b"PK\x03\x04")])
 def test_an_unsupported_file_fails_and_the_message_lists_what_is_supported(
     road: Road, tmp_path: Path, name: str, content: bytes
 ) -> None:

@@ -47,7 +47,7 @@ def test_add_and_search_work_without_a_daemon_under_the_same_lock(tmp_path: Path
     # The command must still wait when the lock is let go: it needs about a second to begin.
     release = threading.Timer(3.0, let_go)
     release.start()
-    assert program.run("add", str(path), "--title", "Weather").stdout == "Added: report.md (1 chunks)\n"
+    assert program.run("add", str(path), "--title", "Weather").stdout == "Added: report.md (1 chunk)\n"
     assert waited, "it did not wait for the lock"
     release.join()
     assert program.run("add", str(path)).stdout == "Skipped: report.md (already indexed)\n"

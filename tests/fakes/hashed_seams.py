@@ -8,6 +8,7 @@ from kbsync.embed.model_files import ModelFiles
 from kbsync.filesystem import RealFileSystem
 from kbsync.sources.watcher import NativeWatcher
 from tests.fakes.hash_embedder import HashDevice, WordCounter
+from tests.fakes.reading_cage import ReadingCage
 
 
 def hashed_seams(device: HashDevice) -> Seams:
@@ -18,4 +19,5 @@ def hashed_seams(device: HashDevice) -> Seams:
         WordCounter(),
         lambda: [device],
         NativeWatcher,
+        lambda _slots, _folder: ReadingCage(),
     )

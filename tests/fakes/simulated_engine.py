@@ -22,6 +22,7 @@ from kbsync.store.connection import Connection
 from kbsync.store.jobs import JobRow
 from tests.fakes.hash_embedder import HashDevice
 from tests.fakes.manual_clock import ManualClock
+from tests.fakes.reading_cage import ReadingCage
 from tests.fakes.simulated_filesystem import SimulatedFileSystem
 from tests.fakes.word_counter import WordCounter
 
@@ -111,7 +112,16 @@ class SimulatedEngine:
             self.watchers.append(ReportingWatcher(source, sink, dirty, self.refused))
             return self.watchers[-1]
 
-        seams = Seams(world.fs, world.clock, model, WordCounter(), lambda: devices, make_watcher)
+        self.cage = ReadingCage()
+        seams = Seams(
+            world.fs,
+            world.clock,
+            model,
+            WordCounter(),
+            lambda: devices,
+            make_watcher,
+            lambda _slots, _folder: self.cage,
+        )
         settings = load_settings(world.locations.config_file)
         self.engine: Engine = open_engine(world.locations, settings, seams)
         self.kb = self.engine.kb

@@ -27,6 +27,9 @@ from kbsync.interfaces.operations import Operations
 from tests.fakes.eventually import eventually
 from tests.fakes.hash_embedder import HashDevice
 from tests.fakes.hashed_seams import hashed_seams
+from tests.fakes.lives import engine, started, world
+
+__all__ = ["engine", "started", "world"]
 
 
 @dataclass(frozen=True, slots=True)

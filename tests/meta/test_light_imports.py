@@ -51,12 +51,20 @@ def imported_by(home: Path, *arguments: str) -> tuple[int, set[str]]:
     return code, set(names)
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("search", "--help")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("--version",), ("search", "--help"), ("models", "--help")], ids=" ".join
+)
 def test_help_imports_nothing_heavy(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     code, names = imported_by(tmp_path, *arguments)
     assert code == 0
     assert "kbsync.interfaces.cli.app" in names
     assert not HEAVY & names
+
+
+def test_models_are_listed_without_loading_any(tmp_path: Path) -> None:
+    code, names = imported_by(tmp_path, "models", "list")
+    assert code == 0
+    assert not {"torch", "docling", "sentence_transformers", "rapidocr", "onnxruntime", "huggingface_hub"} & names
 
 
 def test_status_without_daemon_or_data_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ def test_own_folder_is_added_indexed_and_searched_in_the_usual_place(stage: Stag
         "search --limit 3 -- The old orchard",
     ]
     assert "home=usual" in outcome.stdout
-    assert f"  {stage.folder}/venv/bin/kbsync search 'The old orchard'\n" in outcome.stdout
+    assert f"  {stage.folder}/venv/bin/kbsync search --mode hybrid 'The old orchard'\n" in outcome.stdout
+    assert f"kbsync has ended. Start it again with:\n\n  {stage.folder}/venv/bin/kbsync run\n" in outcome.stdout
+    assert "second terminal" not in outcome.stdout
     assert not stage.daemon_runs
 
 
@@ -115,7 +117,7 @@ def test_own_folder_is_added_indexed_and_searched_in_the_usual_place(stage: Stag
 def test_printed_line_can_be_typed_as_it_stands(stage: Stage, title: str) -> None:
     outcome = stage.run(str(stage.home), DOCUMENTS=json.dumps({"title": title}))
     (line,) = re.findall(r"^  (\S+kbsync search .*)$", outcome.stdout, re.MULTILINE)
-    assert shlex.split(line)[1:] == ["search", title]
+    assert shlex.split(line)[1:] == ["search", "--mode", "hybrid", title]
 
 
 def test_sample_is_copied_to_a_temporary_home_that_the_printed_line_carries(stage: Stage) -> None:
@@ -141,6 +143,8 @@ def test_running_daemon_is_used_and_left_running(stage: Stage) -> None:
     outcome = stage.run(str(stage.home))
     assert outcome.returncode == 0, outcome.stderr
     assert "running already" in outcome.stderr
+    assert "second terminal" in outcome.stdout
+    assert "has ended" not in outcome.stdout
     assert "run" not in stage.calls
     assert stage.daemon_runs
 
@@ -169,12 +173,20 @@ def test_exit_code_of_a_failure_is_passed_on(stage: Stage, variables: dict[str, 
     assert not stage.daemon_runs
 
 
-@pytest.mark.parametrize("arguments", [("--twice",), ("no/such/folder",), (".", ".")])
+@pytest.mark.parametrize("arguments", [("--twice",), ("no/such/folder",), ("",), (".", ".")])
 def test_wrong_usage_is_told_before_anything_is_done(stage: Stage, arguments: tuple[str, ...]) -> None:
     outcome = stage.run(*arguments)
     assert outcome.returncode == 2
-    assert "quickstart.sh [--once] [FOLDER]" in outcome.stderr
+    assert outcome.stderr
+    assert ("quickstart.sh [--once] [FOLDER]" in outcome.stderr) == arguments[0].startswith("-")
     assert not stage.calls
+
+
+@pytest.mark.parametrize("arguments", [("{}", "--once"), ("--once", "{}"), ("--once", "--", "{}")], ids=" ".join)
+def test_options_may_stand_before_and_after_the_folder(stage: Stage, arguments: tuple[str, ...]) -> None:
+    outcome = stage.run(*(argument.format(stage.home) for argument in arguments))
+    assert outcome.returncode == 0, outcome.stderr
+    assert f"sources add {stage.home}" in stage.calls
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def test_every_reason_and_every_ending_is_documented() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 3, 4, 5, 78])
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 4, 5, 78, 130])
 def test_every_exit_code_is_documented(code: int) -> None:
     assert f"| {code} |" in readme()
 

@@ -15,6 +15,7 @@ from tests.meta.checkout import ROOT
 PYTHON = f"""#!/bin/sh
 case "$*" in
     "-m pip --version" | *"import apsw"*) exit 0 ;;
+    *importlib.metadata* | *"(3, 13)"*) exit 1 ;;
     "-c "*) exec {sys.executable} "$@" ;;
 esac
 echo "$*" >>"$CALLS"

@@ -41,6 +41,7 @@ def test_wheel_has_the_version_of_the_file_and_both_commands(wheel: Path) -> Non
     assert f"\nVersion: {version()}\n" in metadata
     assert "kbsync = kbsync.__main__:main" in commands
     assert "kb = kbsync.__main__:main" in commands
+    assert "[docling]\nkbsync = kbsync.pipelines.packaged_models" in commands, "Docling would not find the models"
 
 
 MAKE_DATABASE = """

@@ -34,14 +34,14 @@ def enqueue(
 
 
 def claimed(connection: apsw.Connection, now: float = NOW, worst: Priority = Priority.LOW) -> Job:
-    job = job_queue.claim(connection, worst, now)
+    job = job_queue.claim(connection, "text", worst, now)
     assert job is not None
     return job
 
 
 def claimed_paths(connection: apsw.Connection, worst: Priority = Priority.LOW) -> list[str]:
     paths = []
-    while (job := job_queue.claim(connection, worst, NOW)) is not None:
+    while (job := job_queue.claim(connection, "text", worst, NOW)) is not None:
         paths.append(job.path)
     return paths
 
@@ -173,7 +173,7 @@ def test_a_passing_error_waits_ever_longer_until_its_attempts_end(connection: ap
         if not job_queue.retry(connection, job, Reason.IO, "broken", now):
             break
         waits.append(row_of(connection, job_id).not_before - now)
-        assert job_queue.claim(connection, Priority.LOW, now + waits[-1] - 0.1) is None
+        assert job_queue.claim(connection, "text", Priority.LOW, now + waits[-1] - 0.1) is None
         now += waits[-1]
     assert waits == [5, 20, 80, 320, 900]
     assert row_of(connection, job_id).state == "processing"  # the caller buries it
@@ -199,7 +199,7 @@ def test_running_again_counts_no_attempt(connection: apsw.Connection, source_id:
 def test_news_of_a_path_end_its_waiting_and_its_count(connection: apsw.Connection, source_id: int) -> None:
     enqueue(connection, source_id, "/notes/a")
     job_queue.retry(connection, claimed(connection), Reason.IO, "broken", NOW)
-    assert job_queue.claim(connection, Priority.LOW, NOW) is None
+    assert job_queue.claim(connection, "text", Priority.LOW, NOW) is None
     enqueue(connection, source_id, "/notes/a", priority=Priority.EVENT)
     assert claimed(connection).attempts == 1
 

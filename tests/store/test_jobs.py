@@ -30,6 +30,7 @@ def insert(
         "path" if staged_path is None else "staged",
         path,
         source_id=source_id,
+        lane="text",
         priority=priority,
         sequence=sequence,
         staged_path=staged_path,
@@ -78,13 +79,13 @@ def test_only_a_processing_job_goes_back(connection: apsw.Connection) -> None:
 
 
 def test_the_next_time_to_look_counts_only_what_this_worker_may_take(connection: apsw.Connection) -> None:
-    assert jobs.next_not_before(connection, Priority.LOW) is None
+    assert jobs.next_not_before(connection, "text", Priority.LOW) is None
     insert(connection, "/notes/scan.md")
     event = insert(connection, "/notes/event.md", priority=Priority.EVENT)
     connection.execute("UPDATE jobs SET not_before = 77.0 WHERE id = ?", (event,))
-    assert jobs.next_not_before(connection, Priority.LOW) == 0.0
-    assert jobs.next_not_before(connection, Priority.EVENT) == 77.0
-    assert jobs.next_not_before(connection, Priority.ADDED) is None
+    assert jobs.next_not_before(connection, "text", Priority.LOW) == 0.0
+    assert jobs.next_not_before(connection, "text", Priority.EVENT) == 77.0
+    assert jobs.next_not_before(connection, "text", Priority.ADDED) is None
 
 
 def test_jobs_are_listed_newest_first_and_counted(connection: apsw.Connection) -> None:
@@ -132,8 +133,8 @@ def plan(connection: apsw.Connection, capture: list[tuple[str, Any]]) -> list[st
 @pytest.mark.parametrize(
     ("ask", "index"),
     [
-        (lambda connection: jobs.next_queued(connection, Priority.LOW, NOW), "jobs_next"),
-        (lambda connection: jobs.next_not_before(connection, Priority.LOW), "jobs_next"),
+        (lambda connection: jobs.next_queued(connection, "text", Priority.LOW, NOW), "jobs_next"),
+        (lambda connection: jobs.next_not_before(connection, "text", Priority.LOW), "jobs_next"),
         (lambda connection: jobs.live_of_path(connection, 1, "/a"), "jobs_live_path"),
         (lambda connection: jobs.live_paths(connection, 1), "jobs_live_path"),
         (lambda connection: jobs.processing(connection, NOW), "jobs_ended"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbsync.interfaces.cli import add, check, config, documents, run, search, sources, status, wait, why
+from kbsync.interfaces.cli import add, check, config, documents, models, run, search, sources, status, wait, why
 from kbsync.interfaces.cli.exits import EPILOG
 
 app = typer.Typer(
@@ -47,4 +47,5 @@ app.command("wait")(wait.wait)
 app.command("check")(check.check)
 app.add_typer(sources.app, name="sources")
 app.add_typer(documents.app, name="documents")
+app.add_typer(models.app, name="models")
 app.add_typer(config.app, name="config")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kbsync.errors import UsageError
-from kbsync.interfaces.cli.exits import errors_told
-from kbsync.interfaces.cli.output import block, line, print_json
+from kbsync.errors import ConfigurationError, UsageError
+from kbsync.interfaces.cli.exits import complain, errors_told
+from kbsync.interfaces.cli.output import block, counted, line, print_json
 from kbsync.interfaces.cli.session import locations
 
 app = typer.Typer(help="The configuration.", no_args_is_help=True, rich_markup_mode=None)
@@ -27,10 +27,12 @@ def path() -> None:
 def show(as_json: _Json = False) -> None:
     """Print every setting that holds now: the file, KBSYNC_* variables and defaults together."""
     with errors_told():
-        from kbsync.config.settings import load_settings
+        from kbsync.config.settings import load_settings, unknown_variables
         from kbsync.config.written import as_toml
 
         settings = load_settings(locations().config_file).model_dump(mode="json")
+        for message in unknown_variables(os.environ):
+            complain(message)
     if as_json:
         print_json(settings)
     else:
@@ -41,15 +43,20 @@ def show(as_json: _Json = False) -> None:
 def check(as_json: _Json = False) -> None:
     """Say whether the configuration can be used (exit code 78 where not)."""
     with errors_told():
-        from kbsync.config.settings import load_settings
+        from kbsync.config.settings import load_settings, unknown_variables
 
         places = locations()
         settings = load_settings(places.config_file)
+        for message in unknown_variables(os.environ):
+            complain(message)
     missing = [source.path for source in settings.sources if not os.path.isdir(source.path)]
     if as_json:
         print_json({"ok": True, "path": places.config_file, "missing": missing})
         return
-    line(f"{places.config_file} is right: {len(settings.sources)} sources.")
+    if os.path.exists(places.config_file):
+        line(f"{places.config_file} is right: {counted(len(settings.sources), 'source')}.")
+    else:
+        line(f"There is no {places.config_file}; the defaults hold.")
     for source in missing:
         line(f"{source} is not there now.")
 
@@ -60,11 +67,20 @@ def init() -> None:
     with errors_told():
         from kbsync.config.written import template
 
-        target = locations().config_file
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        places = locations()
+        target = places.config_file
+        places.make_config_folder()
         try:
-            with open(target, "x", encoding="utf-8") as file:
+            with open(target, "x", encoding="utf-8", opener=_open_private) as file:
                 file.write(template())
         except FileExistsError:
             raise UsageError(f"{target} is there already; nothing was changed.") from None
+        except OSError as error:
+            raise ConfigurationError(
+                f"{target} cannot be written: {error.strerror}.", hint="Make its folder writable, or free some space."
+            ) from error
     line(f"Wrote {target}.")
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

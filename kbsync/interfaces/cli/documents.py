@@ -10,6 +10,7 @@ import typer
 from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told
 from kbsync.interfaces.cli.output import Record, block, line, print_json, size, table
 from kbsync.interfaces.cli.session import session
+from kbsync.interfaces.values import LARGEST_OFFSET, LISTED_TYPES, known_listed_type, known_state, listed
 
 app = typer.Typer(help="What is in the index.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -22,14 +23,21 @@ def list_documents(
     state: Annotated[
         str, typer.Option("--state", help="current, superseded (an older version), missing (its file is gone) or all.")
     ] = "current",
-    document_type: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
+    document_type: Annotated[
+        str | None, typer.Option("--type", help=f"Only of this type: {listed(LISTED_TYPES)}.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")] = 100,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="Leave out so many of the newest.")] = 0,
+    offset: Annotated[
+        int, typer.Option("--offset", min=0, max=LARGEST_OFFSET, help="Leave out so many of the newest.")
+    ] = 0,
     as_json: _Json = False,
 ) -> None:
     """List documents, newest first."""
-    with errors_told(), session() as operations:
-        answer = operations.documents(None if state == "all" else state, document_type, limit, offset)
+    with errors_told():
+        wanted = known_state(state)
+        of_type = known_listed_type(document_type)
+        with session() as operations:
+            answer = operations.documents(wanted, of_type, limit, offset)
     if as_json:
         print_json(answer)
         return
@@ -37,6 +45,9 @@ def list_documents(
         (document["id"], document["type"], document["state"], document["title"], _place(document))
         for document in answer["documents"]
     ]
+    if not rows:
+        line("No documents." if not answer["total"] else f"No more documents; there are {answer['total']}.")
+        return
     table(rows, ("ID", "TYPE", "STATE", "TITLE", "PATH"))
     if answer["total"] > offset + len(rows):
         line(f"{len(rows)} of {answer['total']}.")

@@ -11,11 +11,11 @@ import typer
 
 from kbsync.errors import ConfigurationError, KbsyncError, NotFound, NotRunning, UsageError
 
-DONE, FAILED, USAGE, NOTHING, UNREACHABLE, UNANSWERED, BAD_CONFIGURATION = 0, 1, 2, 3, 4, 5, 78
+DONE, FAILED, USAGE, NOTHING, UNREACHABLE, UNANSWERED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 3, 4, 5, 78, 130
 
 EPILOG = (
     "Exit codes: 0 done, 1 something failed, 2 wrong usage, 3 nothing found, 4 the daemon is not running, "
-    "5 a question went unanswered, 78 bad configuration."
+    "5 a question went unanswered or was answered no, 78 bad configuration, 130 ended by Ctrl+C."
 )
 
 _CODES: tuple[tuple[type[KbsyncError], int], ...] = (
@@ -43,7 +43,9 @@ def errors_told() -> Iterator[None]:
         complain(str(error))
         raise typer.Exit(code_of(error)) from None
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
+    except typer.Abort as abort:  # a question was ended by Ctrl+C, or by the end of what could be read
+        raise typer.Exit(INTERRUPTED if isinstance(abort.__context__, KeyboardInterrupt) else UNANSWERED) from None
 
 
 def complain(message: str) -> None:

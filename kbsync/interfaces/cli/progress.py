@@ -7,6 +7,7 @@ from typing import Never
 
 from tqdm import tqdm
 
+from kbsync.errors import KbsyncError
 from kbsync.knowledge_base.facade import KnowledgeBase
 
 # Counting asks the database; more often than this nobody sees.
@@ -39,8 +40,14 @@ class Progress:
         bar.refresh()
 
     def close(self) -> None:
-        """Leave the finished bar behind. Twice does no harm."""
-        if self._bar is not None:
-            self._bar.n = self._bar.total or 0
-            self._bar.close()
-            self._bar = None
+        """Leave the bar behind as things are: full only where nothing waits. Twice does no harm."""
+        bar, self._bar = self._bar, None
+        if bar is None:
+            return
+        try:
+            done, waiting = self._kb.progress()
+        except KbsyncError:
+            pass  # the database cannot be asked any more: the bar stays where it was
+        else:
+            bar.total, bar.n = done + waiting, done
+        bar.close()

@@ -23,8 +23,23 @@ class Remote:
     def expand(self, path: str, *, recursive: bool) -> Record:
         return decoded_record(self._client.post("local/expand", {"path": encode(path), "recursive": recursive}))
 
-    def add(self, paths: Sequence[str], title: str | None, document_type: str | None, language: str | None) -> Record:
-        body = {"paths": [encode(path) for path in paths], "title": title, "type": document_type, "language": language}
+    def add(
+        self,
+        paths: Sequence[str],
+        title: str | None,
+        document_type: str | None,
+        language: str | None,
+        ocr: str | None = None,
+        password_file: str | None = None,
+    ) -> Record:
+        body = {
+            "paths": [encode(path) for path in paths],
+            "title": title,
+            "type": document_type,
+            "language": language,
+            "ocr": ocr,
+            "password_file": None if password_file is None else encode(password_file),
+        }
         return decoded_record(self._client.post("local/add", body))
 
     def note(self, text: str, title: str | None) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbsync.errors import StopEngine
-from kbsync.interfaces.cli.exits import complain, errors_told
+from kbsync.interfaces.cli.exits import FAILED, complain, errors_told
+from kbsync.interfaces.cli.output import counted, line
+from kbsync.interfaces.cli.wait import outcome_line
 
 if TYPE_CHECKING:
     from kbsync.daemon.daemon import Daemon
     from kbsync.interfaces.http.server import Server
+    from kbsync.interfaces.operations import Operations
 
 # A signal is acted on within this many seconds.
 _TICK_S = 0.2
@@ -51,13 +55,16 @@ def run(
     with errors_told():
         signals = Signals()
         signals.install()
-        _serve(signals, once, sys.stderr.isatty() if progress is None else progress)
+        model_used = _serve(signals, once, sys.stderr.isatty() if progress is None else progress)
+    if once and not model_used:
+        raise typer.Exit(FAILED)
 
 
-def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
+def _serve(signals: Signals, once: bool, show_progress: bool) -> bool:
+    """Run the daemon until it is to end; return whether the model could be used, as far as it was needed."""
     from kbsync import log
     from kbsync.compose import build_daemon, open_engine
-    from kbsync.config.settings import load_settings
+    from kbsync.config.settings import load_settings, unknown_variables
     from kbsync.daemon.lock import DataLock
     from kbsync.interfaces.cli.session import locations
     from kbsync.interfaces.http.app import build_app
@@ -66,6 +73,9 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
 
     places = locations()
     settings = load_settings(places.config_file)
+    for message in unknown_variables(os.environ):
+        complain(message)
+    places.make_folders()  # private before the lock makes one of them
     lock = DataLock(places.lock_file)
     lock.acquire("daemon", _LOCK_WAIT_S)
     try:
@@ -74,13 +84,15 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
         try:
             daemon = build_daemon(engine)
             socket_path = places.socket_path()
-            server = Server(build_app(Operations(engine, daemon, [f"unix:{socket_path}"])), socket_path)
+            operations = Operations(engine, daemon, [f"unix:{socket_path}"])
+            server = Server(build_app(operations), socket_path)
             try:
                 daemon.start()
                 server.start()
                 lock.publish("daemon", socket_path)
-                _say_hello(len(settings.sources))
-                _turn(daemon, server, signals, once, show_progress)
+                _say_hello(len(settings.sources), once)
+                _turn(daemon, server, operations, signals, once, show_progress)
+                return engine.batcher.error is None
             finally:
                 # No new requests, then the loops from the front of the flow to its end, then what they write to.
                 server.stop()
@@ -92,17 +104,25 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> None:
         lock.release()
 
 
-def _say_hello(folders: int) -> None:
-    if folders:
-        complain(f"watching {folders} folder{'s' if folders > 1 else ''}; Ctrl+C ends it.")
+def _say_hello(folders: int, once: bool) -> None:
+    if once and folders:
+        complain(f"looking through {counted(folders, 'folder')}; it ends when everything is indexed.")
+    elif once:
+        complain("no folder is configured; `kbsync sources add FOLDER` adds one.")
+    elif folders:
+        complain(f"watching {counted(folders, 'folder')}; Ctrl+C ends it.")
     else:
         complain("no folder is watched yet; `kbsync sources add FOLDER` adds one. Ctrl+C ends this.")
 
 
-def _turn(daemon: Daemon, server: Server, signals: Signals, once: bool, show_progress: bool) -> None:
+def _turn(
+    daemon: Daemon, server: Server, operations: Operations, signals: Signals, once: bool, show_progress: bool
+) -> None:
     from kbsync.interfaces.cli.progress import Progress
 
+    begun = time.monotonic()
     ticket = daemon.rescan() if once else 0
+    model = ModelWatch(daemon)
     bar = Progress(daemon.kb) if show_progress else None
     try:
         while not signals.stop:
@@ -112,11 +132,29 @@ def _turn(daemon: Daemon, server: Server, signals: Signals, once: bool, show_pro
             if signals.reload:
                 signals.reload = False
                 daemon.ask_reload()
+            model.tell()
             if bar is not None:
                 bar.update()
             if once and daemon.settled(ticket):
-                return
+                break
             time.sleep(_TICK_S)
     finally:
         if bar is not None:
             bar.close()
+    model.tell()
+    if once:
+        line(outcome_line({**operations.settled(ticket), "seconds": round(time.monotonic() - begun, 2)}))
+
+
+class ModelWatch:
+    """Says once that the model cannot be used, as soon as that is known."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._batcher = daemon.loops.batcher
+        self._told = False
+
+    def tell(self) -> None:
+        error = self._batcher.error
+        if error is not None and not self._told:
+            self._told = True
+            complain(f"{error} Until then nothing new is indexed, and what is indexed is found by its words only.")

@@ -41,6 +41,7 @@ def session_with_engine(workers: int | None = None) -> Iterator[tuple[Remote | O
     if client is not None:
         yield Remote(client), None
         return
+    places.make_folders()  # private before the lock makes one of them
     lock = DataLock(places.lock_file)
     try:
         lock.acquire("command", _LOCK_WAIT_S)

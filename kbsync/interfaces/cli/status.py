@@ -10,8 +10,23 @@ import typer
 from kbsync.config.locations import Locations
 from kbsync.interfaces.cli.client import running
 from kbsync.interfaces.cli.exits import UNREACHABLE, complain, errors_told
-from kbsync.interfaces.cli.output import Record, line, print_json, size, table
+from kbsync.interfaces.cli.output import Record, counted, line, print_json, size, table
 from kbsync.interfaces.cli.session import locations
+from kbsync.reasons import Reason
+
+# Every other reason that is counted is one of failing.
+_OF_SKIPPED = {
+    Reason.UNSUPPORTED,
+    Reason.IGNORED,
+    Reason.TOO_LARGE,
+    Reason.EMPTY,
+    Reason.BINARY,
+    Reason.SYMLINK,
+    Reason.SPECIAL,
+    Reason.SECRET,
+    Reason.CLOUD_ONLY,
+    Reason.REMOVED_BY_YOU,
+}
 
 
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -45,7 +60,7 @@ def _from_database(places: Locations) -> Record:
     def read(connection: Connection) -> Record:
         migrations.require_current(connection)
         counts = files.counts(connection)
-        found = [source_record(row, counts.get(row.id, {})) for row in sources.listed(connection)]
+        found = [source_record(row, counts.get(row.id, {}), running=False) for row in sources.listed(connection)]
         return {**statistics(connection), "sources": found}
 
     readers = Readers(places.database)
@@ -64,8 +79,11 @@ def _print(answer: Record) -> None:
     database, queue = answer["database"], answer["queue"]
     if database is not None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in database["documents_by_type"].items()) or "none"
-        line(f"documents  {kinds}; {database['total_chunks']} chunks; {size(database['size_bytes'])}")
+        line(f"documents  {kinds}; {counted(database['total_chunks'], 'chunk')}; {size(database['size_bytes'])}")
+        line(f"files      {_files(answer['files'])}")
         line(f"queue      {queue['queued']} queued, {queue['processing']} being read")
+    if answer.get("conversion"):
+        line(f"conversion {_conversion(answer['conversion'])}")
     for address in answer.get("endpoints", []):
         line(f"endpoint   {address}")
     if answer["sources"]:
@@ -80,3 +98,28 @@ def _print(answer: Record) -> None:
         )
     for notice in answer.get("notices", []):
         line(f"! {notice}")
+
+
+def _files(record: Record) -> str:
+    """Say how many files are in each state, and for which reasons they were left out or could not be read."""
+    states, reasons = record["states"], sorted(record["reasons"].items(), key=lambda item: -item[1])
+    skipped = [f"{count} {reason}" for reason, count in reasons if reason in _OF_SKIPPED]
+    failed = [f"{count} {reason}" for reason, count in reasons if reason not in _OF_SKIPPED]
+    parts = [f"{states.get('indexed', 0)} indexed"]
+    if states.get("waiting"):
+        parts.append(f"{states['waiting']} waiting")
+    for state, found in (("skipped", skipped), ("failed", failed)):
+        parts.append(f"{states.get(state, 0)} {state}" + (f" ({', '.join(found)})" if found else ""))
+    if states.get("gone"):
+        parts.append(f"{states['gone']} gone")
+    return ", ".join(parts)
+
+
+def _conversion(record: Record) -> str:
+    """Say in a line how many documents are read at once, and which are now."""
+    started = [child for child in record["children"] if child["state"] != "none"]
+    memory = size(sum(child["resident_bytes"] for child in started))
+    parts = [f"up to {counted(record['slots'], 'document')} at once, {counted(record['threads'], 'thread')} each"]
+    parts += [f"{counted(len(started), 'process', 'processes')}, {memory}"] if started else ["no process"]
+    parts += [f"reading {child['file']} for {child['seconds']:.0f} s" for child in started if child["file"]]
+    return "; ".join(parts)

@@ -9,7 +9,7 @@ import typer
 
 from kbsync.interfaces.cli.client import required
 from kbsync.interfaces.cli.exits import FAILED, complain, errors_told
-from kbsync.interfaces.cli.output import line, print_json
+from kbsync.interfaces.cli.output import Record, line, print_json
 from kbsync.interfaces.cli.remote import Remote
 from kbsync.interfaces.cli.session import locations
 
@@ -31,9 +31,17 @@ def wait(
     if as_json:
         print_json(answer)
     else:
-        counts = f"{answer['indexed']} indexed, {answer['skipped']} skipped, {answer['failed']} failed"
-        line(f"{'Settled' if answer['settled'] else 'Not settled'} after {answer['seconds']} s: {counts}.")
+        line(outcome_line(answer))
         for path in answer["paused"]:
             complain(f"{path} is paused; `kbsync status` tells why.")
     if not answer["settled"]:
         raise typer.Exit(FAILED)
+
+
+def outcome_line(answer: Record) -> str:
+    """Return the line that says what became of the files; `answer` is that of `settled`, with its `seconds`."""
+    counts = f"{answer['indexed']} indexed, {answer['skipped']} skipped, {answer['failed']} failed"
+    if answer["settled"]:
+        return f"Settled after {answer['seconds']} s: {counts}."
+    rest = f"{answer['waiting']} waiting" if answer["waiting"] else "the folders are still being looked through"
+    return f"Not settled after {answer['seconds']} s: {counts}, {rest}."

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kbsync.errors import NotFound, UsageError
 from kbsync.interfaces.cli.exits import errors_told
 from kbsync.interfaces.cli.output import line, print_json
 from kbsync.interfaces.cli.session import session
@@ -18,7 +19,10 @@ def why(
 ) -> None:
     """Say what became of a file, and why."""
     with errors_told(), session() as operations:
-        answer = operations.why(os.path.abspath(path))
+        try:
+            answer = operations.why(os.path.abspath(path))
+        except NotFound as error:
+            raise _better_said(path) or error from None
     if as_json:
         print_json(answer)
         return
@@ -27,3 +31,12 @@ def why(
     line(answer["detail"])
     if answer["document_id"] is not None:
         line(f"document {answer['document_id']}, last seen {answer['last_seen_at']}")
+
+
+def _better_said(path: str) -> NotFound | UsageError | None:
+    """Return what to say of a path that was never seen, where a look at it tells more."""
+    if os.path.isdir(path):
+        return UsageError(f"{path} is a folder; name a file.", hint="`kbsync status` says how folders are doing.")
+    if not os.path.lexists(path):
+        return NotFound(f"{path}: There is no such file and none was ever seen.", hint="Is its name spelled so?")
+    return None

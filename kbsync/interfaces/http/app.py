@@ -74,12 +74,14 @@ class PathRequest(BaseModel):
 
 
 class AddRequest(BaseModel):
-    """Files to stage and queue, with what was set by hand. Paths as in PathRequest."""
+    """Files to stage and queue, with what was set by hand. Paths and `password_file` as in PathRequest."""
 
     paths: list[str] = Field(max_length=1000)
     title: str | None = None
     type: DocumentType | None = None
     language: str | None = None
+    ocr: str | None = None
+    password_file: str | None = None
 
 
 def build_app(operations: Operations) -> FastAPI:
@@ -168,7 +170,8 @@ def _add_local_routes(app: FastAPI, operations: Operations) -> None:
     @app.post("/api/v1/local/add")
     def add(request: AddRequest) -> Record:
         paths = [decoded(path) for path in request.paths]
-        return encoded(operations.add(paths, request.title, request.type, request.language))
+        password_file = None if request.password_file is None else decoded(request.password_file)
+        return encoded(operations.add(paths, request.title, request.type, request.language, request.ocr, password_file))
 
     @app.post("/api/v1/local/jobs")
     def jobs_by_id(job_ids: JobIds) -> Record:

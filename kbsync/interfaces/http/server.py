@@ -15,6 +15,8 @@ from kbsync.errors import StopEngine
 _BACKLOG = 128
 # Requests that still run when the server is told to stop get this long.
 _STOP_S = 2
+# More at once are refused: a client that never closes must not use up the process' open files.
+_CONNECTIONS = 128
 # Of a request's first line and headers: the longest query, percent-encoded, and room to spare.
 _HEAD_BYTES = 1 << 18
 
@@ -31,6 +33,7 @@ class Server:
             access_log=False,
             timeout_graceful_shutdown=_STOP_S,
             http="h11",
+            limit_concurrency=_CONNECTIONS,
             h11_max_incomplete_event_size=_HEAD_BYTES,
         )
         self._server = uvicorn.Server(config)

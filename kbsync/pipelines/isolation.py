@@ -1,0 +1,238 @@
+"""The cage: work on files that may crash, hang or eat memory runs in child processes, where it costs one job.
+
+It knows nothing of what the work is; `isolated_slot` watches one child, `isolated_child` is what runs inside it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import shutil
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import structlog
+
+from kbsync.clock import Clock
+from kbsync.errors import RetryLater
+from kbsync.pipelines.isolated_child import ChildSettings
+from kbsync.pipelines.isolated_slot import GIGABYTE, CageLimits, Named, NotStarted, Slot, SlotStatus, stopping
+from kbsync.reasons import Reason
+
+__all__ = ["Cage", "CageLimits", "SlotStatus", "Slots", "plan", "time_limit_for"]
+
+log = structlog.stdlib.get_logger(__name__)
+
+Request = TypeVar("Request", bound=Named)
+Result = TypeVar("Result")
+
+# A worker holds 1.9 GB after an 18-page PDF and 2.3 GB at its peak.
+_BYTES_A_WORKER = 5 * GIGABYTE // 2
+_BASE_S, _PAGE_S, _LONGEST_S = 120.0, 20.0, 3600.0
+# Where nobody has counted the pages: a page of a novel is smaller, a scanned one larger.
+_BYTES_A_PAGE = 20_000
+# So many children in a row may die before they begin a job; then it is the installation, not chance.
+_STARTS = 3
+# A child that could not get ready answers so long for those that come after; then a new one tries.
+_UNPREPARED_S = 60.0
+# While a child is warm, so often is looked whether it is needed any longer.
+_IDLE_LOOK_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """How many children run at once, each with how many threads. `gpus`: the one that each sees; empty: all see all."""
+
+    count: int
+    threads: int
+    gpus: tuple[str, ...] = ()
+
+
+def plan(workers: int, cores: int, memory: int, gpus: tuple[str, ...] = ()) -> Slots:
+    """Decide how many of the `workers` wanted really run: each needs a core and 2.5 GB of `memory` (bytes).
+
+    Several `gpus` (as CUDA_VISIBLE_DEVICES names them) are dealt out in turn.
+    """
+    number = max(1, min(workers, cores, memory // _BYTES_A_WORKER))
+    dealt = tuple(gpus[slot % len(gpus)] for slot in range(number)) if len(gpus) > 1 else ()
+    return Slots(number, max(1, cores // number), dealt)
+
+
+def time_limit_for(pages: int | None, size: int) -> float:
+    """Return the seconds that reading a document may take; without a page count the size in bytes is a guess at it."""
+    expected = pages if pages is not None else size // _BYTES_A_PAGE
+    return min(_BASE_S + _PAGE_S * expected, _LONGEST_S)
+
+
+class Cage(Generic[Request, Result]):
+    """Runs `work` on requests, each in a child process, as many at once as there are slots.
+
+    `prepare` is called once in a new child: what takes long to import and load. Both must be picklable; so must
+    requests and results. `folder` is private; the cage keeps its files in `folder`/cage, which it empties when first
+    used. Children start with the first jobs and stay warm while there is work. `close` when done.
+    """
+
+    plan = staticmethod(plan)
+
+    def __init__(
+        self,
+        work: Callable[[Request], Result],
+        slots: Slots,
+        folder: str,
+        clock: Clock,
+        *,
+        prepare: Callable[[], None] | None = None,
+        limits: CageLimits | None = None,
+    ) -> None:
+        self._limits = limits or CageLimits()
+        self._clock = clock
+        self._folder = os.path.join(folder, "cage")
+        self._closed = threading.Event()
+        # Guards the free slots, the keeper's start, and that nothing is ordered after the end.
+        self._changed = threading.Condition()
+        self._keeper: threading.Thread | None = None
+        self._orders: queue.SimpleQueue[tuple[Callable[[], None], Future[None]] | None] = queue.SimpleQueue()
+        self._slots = tuple(
+            Slot(
+                ChildSettings(
+                    work=pickle.dumps(work),
+                    prepare=pickle.dumps(prepare) if prepare else None,
+                    parent_pid=os.getpid(),
+                    threads=slots.threads,
+                    gpu=slots.gpus[number] if slots.gpus else None,
+                    file_bytes=self._limits.answer_bytes,
+                ),
+                os.path.join(self._folder, str(number)),
+                self._limits,
+                clock,
+                self._closed,
+            )
+            for number in range(slots.count)
+        )
+        self._free = list(self._slots)
+
+    def run(self, request: Request, time_limit_s: float) -> Result:
+        """Do one piece of work and return its result. Blocks, also while every slot is busy; from any thread.
+
+        Raises FailFile(TIMEOUT, MEMORY, TOO_COMPLEX), RetryLater(CRASHED) for a child that died over it, RetryLater
+        where no child starts or the cage is closed, and whatever KbsyncError the work raised. Any other exception of
+        the work is FailFile(CORRUPT), of `prepare` FailFile(MODEL), with the frames as a note.
+        """
+        slot = self._take()
+        try:
+            for _ in range(_STARTS):
+                try:
+                    self._get_ready(slot)
+                    answer = slot.work(request, time_limit_s)
+                    break
+                except NotStarted as error:
+                    refused = error
+                    slot.drop()
+                    log.warning("child_not_started", detail=str(error))
+            else:
+                raise stopping() if self._closed.is_set() else _no_child(request.name, refused)
+        finally:
+            self._give_back(slot)
+        if answer.failure is not None:
+            raise answer.failure.error()
+        result: Result = answer.result
+        return result
+
+    def status(self) -> tuple[SlotStatus, ...]:
+        """Return what every slot does now."""
+        return tuple(slot.status() for slot in self._slots)
+
+    def step(self) -> None:
+        """Let the children go that had nothing to do for long. The keeper calls it."""
+        now = self._clock.monotonic()
+        with self._changed:
+            idle = [slot for slot in self._free if slot.warm and now - slot.idle_since >= self._limits.idle_s]
+            self._free = [slot for slot in self._free if slot not in idle]
+        for slot in idle:
+            slot.drop()
+            self._give_back(slot)
+
+    def close(self) -> None:
+        """End all children and forget the rest, within a second. Running jobs raise RetryLater. Twice without harm."""
+        with self._changed:
+            self._closed.set()
+            self._changed.notify_all()
+            keeper, self._keeper = self._keeper, None
+        # The keeper last: the children's parent-death signal hangs on it, and it may be starting one more.
+        droppers = [threading.Thread(target=slot.drop, name="cage-close") for slot in self._slots]
+        for thread in droppers:
+            thread.start()
+        for thread in droppers:
+            thread.join()
+        if keeper is not None:
+            self._orders.put(None)
+            keeper.join()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _take(self) -> Slot:
+        with self._changed:
+            self._changed.wait_for(lambda: self._free or self._closed.is_set())
+            if self._closed.is_set():
+                raise stopping()
+            slot = next((slot for slot in self._free if slot.warm), self._free[0])
+            self._free.remove(slot)
+            return slot
+
+    def _give_back(self, slot: Slot) -> None:
+        with self._changed:
+            self._free.append(slot)
+            self._changed.notify()
+
+    def _get_ready(self, slot: Slot) -> None:
+        unprepared = slot.unprepared_since
+        stale = unprepared is not None and self._clock.monotonic() - unprepared > _UNPREPARED_S
+        if not stale and slot.usable:
+            return
+        slot.drop()
+        self._order(slot.start)
+
+    # ---- the keeper: a thread that lives as long as the cage, and spawns ----
+
+    def _order(self, work: Callable[[], None]) -> None:
+        """Have the keeper do something, and wait for it."""
+        done: Future[None] = Future()
+        with self._changed:
+            if self._closed.is_set():
+                raise stopping()
+            if self._keeper is None:
+                self._make_folder()
+                self._keeper = threading.Thread(target=self._keep, name="cage-keeper", daemon=True)
+                self._keeper.start()
+            self._orders.put((work, done))
+        done.result()
+
+    def _keep(self) -> None:
+        while True:
+            pause = _IDLE_LOOK_S if any(slot.warm for slot in self._slots) else None
+            try:
+                order = self._orders.get(timeout=pause)
+            except queue.Empty:
+                self.step()
+                continue
+            if order is None:
+                return
+            work, done = order
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - it is the orderer's
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+    def _make_folder(self) -> None:
+        # What a killed daemon left behind goes.
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.makedirs(self._folder, 0o700)
+
+
+def _no_child(name: str, error: NotStarted) -> RetryLater:
+    return RetryLater(Reason.MODEL, f"{name}: what reads such files does not start: {error}.")

@@ -1,0 +1,96 @@
+"""`kbsync run` tells what it does, what became of the files, and that the model cannot be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kbsync.errors import RetryLater
+from kbsync.interfaces.cli.progress import Progress
+from kbsync.interfaces.cli.wait import outcome_line
+from kbsync.knowledge_base.facade import KnowledgeBase
+from kbsync.reasons import Reason
+
+COUNTS = {"indexed": 5, "skipped": 1, "failed": 0}
+
+
+class Counts:
+    """What the bar asks of a knowledge base."""
+
+    def __init__(self, done: int, waiting: int) -> None:
+        self.now: tuple[int, int] | None = done, waiting
+
+    def progress(self) -> tuple[int, int]:
+        if self.now is None:
+            raise RetryLater(Reason.IO, "The database is busy.")
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("at_the_end", "shown"), [((3, 7), "3/10"), ((10, 0), "10/10"), (None, "2/10")], ids=["half", "done", "unknown"]
+)
+def test_a_bar_is_full_only_when_nothing_waits(
+    at_the_end: tuple[int, int] | None, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = Counts(2, 8)
+    bar = Progress(cast(KnowledgeBase, counts))
+    bar.update()
+    counts.now = at_the_end
+    bar.close()
+    bar.close()
+    last = capsys.readouterr().err.rstrip().rsplit("\r", 1)[-1]
+    assert shown in last
+    assert ("100%" in last) == (shown == "10/10")
+
+
+@pytest.mark.parametrize(
+    ("settled", "waiting", "line"),
+    [
+        (True, 0, "Settled after 2.5 s: 5 indexed, 1 skipped, 0 failed."),
+        (False, 12, "Not settled after 2.5 s: 5 indexed, 1 skipped, 0 failed, 12 waiting."),
+        (
+            False,
+            0,
+            "Not settled after 2.5 s: 5 indexed, 1 skipped, 0 failed, the folders are still being looked through.",
+        ),
+    ],
+)
+def test_line_says_what_waits_where_not_all_is_done(settled: bool, waiting: int, line: str) -> None:
+    assert outcome_line({**COUNTS, "settled": settled, "waiting": waiting, "seconds": 2.5}) == line
+
+
+def run_once(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "note.md").write_text("# Note\n\nThe medlar ripens late.\n")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(f'[[sources]]\npath = "{tmp_path / "folder"}"\n')
+    return subprocess.run(
+        [sys.executable, "-m", "kbsync", "run", "--once"],
+        env=os.environ | {"KBSYNC_HOME": str(home)} | variables,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_a_device_that_is_not_there_is_told_once_and_ends_with_1(tmp_path: Path) -> None:
+    outcome = run_once(tmp_path, KBSYNC_MODELS__DEVICE="cuda:77")
+    assert outcome.returncode == 1, outcome.stderr
+    assert outcome.stderr.count("kbsync: The embedding device 'cuda:77' is not on this machine.") == 1
+    assert "watching" not in outcome.stderr
+    assert outcome.stdout.startswith("Settled after ")
+    assert outcome.stdout.endswith(": 0 indexed, 0 skipped, 1 failed.\n")
+
+
+def test_a_folder_without_a_model_ends_with_78(tmp_path: Path) -> None:
+    outcome = run_once(tmp_path, KBSYNC_MODELS__EMBEDDER=str(tmp_path))
+    assert outcome.returncode == 78
+    assert f"The embedding model in {tmp_path} cannot be used" in outcome.stderr
+    assert "models.embedder" in outcome.stderr

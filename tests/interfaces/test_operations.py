@@ -1,0 +1,75 @@
+"""Documents as the interfaces see them: how they are added by hand, and what `status` says of their conversion."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kbsync.errors import UsageError
+from kbsync.interfaces.cli import status
+from kbsync.interfaces.operations import Operations
+from kbsync.interfaces.records import conversion_record
+from kbsync.model import OcrMode
+from kbsync.pipelines.isolation import Slots, SlotStatus
+from tests.fakes.simulated_engine import NOTES, SimulatedEngine
+
+PAPER = f"{NOTES}/paper.pdf"
+
+
+@pytest.mark.parametrize("mode", ["auto", "always", "never"])
+def test_a_document_is_read_in_the_ocr_mode_that_was_asked_for(engine: SimulatedEngine, mode: OcrMode) -> None:
+    engine.fs.write(PAPER, b"quince")
+    Operations(engine.engine, None).add([PAPER], None, None, None, mode)
+    engine.settle()
+    assert engine.cage.requests[0].ocr == mode
+
+
+def test_a_protected_document_is_opened_by_the_passwords_of_the_file_that_came_with_it(
+    engine: SimulatedEngine, tmp_path: Path
+) -> None:
+    passwords = tmp_path / "passwords"
+    passwords.write_text("wrong\n1234\n")
+    engine.fs.write(PAPER, b"password 1234\nquince")
+    Operations(engine.engine, None).add([PAPER], None, None, None, None, str(passwords))
+    engine.settle()
+    assert engine.found("quince") == [PAPER]
+
+
+@pytest.mark.parametrize(("ocr", "password_file"), [("sometimes", None), (None, "passwords")])
+def test_what_makes_no_sense_is_refused_before_anything_is_staged(
+    engine: SimulatedEngine, ocr: str | None, password_file: str | None
+) -> None:
+    engine.fs.write(PAPER, b"quince")
+    with pytest.raises(UsageError):
+        Operations(engine.engine, None).add([PAPER], None, None, None, ocr, password_file)
+    assert os.listdir(engine.world.locations.staging_dir) == []
+
+
+def test_status_says_how_documents_are_converted(engine: SimulatedEngine) -> None:
+    record = Operations(engine.engine, None).status()["conversion"]
+    assert record["slots"] == engine.engine.slots.count
+    assert record["children"] == [{"state": "idle", "file": None, "seconds": None, "resident_bytes": 0}]
+
+
+def test_line_of_status_names_the_file_that_is_read_and_what_memory_that_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    children = (
+        SlotStatus("busy", 11, "long.pdf", 12.34, 1_900_000_000, 2_000_000_000),
+        SlotStatus("idle", 12, None, None, 600_000_000, 700_000_000),
+        SlotStatus("none", None, None, None, 0, 0),
+    )
+    status._print(
+        {
+            "version": "1",
+            "database": None,
+            "queue": None,
+            "sources": [],
+            "conversion": conversion_record(Slots(3, 2), children),
+        }
+    )
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "conversion up to 3 documents at once, 2 threads each; 2 processes, 2.5 GB; reading long.pdf for 12 s"
+    ]
