@@ -90,7 +90,7 @@ def test_why_says_that_a_sample_is_skipped(road: Road, name: str, reason: str) -
 
 def test_why_of_what_was_never_seen_is_exit_code_three(road: Road) -> None:
     answer = road.program.run("why", str(road.folder / "never.md"), code=3)
-    assert "never seen" in answer.stderr
+    assert "none was ever seen" in answer.stderr
 
 
 def test_status_has_the_documented_fields_and_its_sums_agree(road: Road) -> None:

@@ -99,7 +99,7 @@ class Service:
         return CliRunner().invoke(app, list(arguments), env={"KBSYNC_HOME": str(self.home)})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     base = tmp_path_factory.mktemp("service").resolve()
     home, folder = base / "home", base / "folder"
