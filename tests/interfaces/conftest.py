@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from kbsync import log
 from kbsync.compose import Engine, build_daemon, open_engine
 from kbsync.config.locations import locate
 from kbsync.config.settings import load_settings
@@ -107,6 +108,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder.mkdir()
     (home / "config.toml").write_text(f'workers = 2\n[[sources]]\npath = "{folder}"\n')
     places = locate({"KBSYNC_HOME": str(home)})
+    # As `run` does it: unconfigured, what the threads log would stand in the output of the commands.
+    log.configure(places.log_file, "info", terminal=False)
     lock = DataLock(places.lock_file)
     lock.acquire("daemon")
     engine = open_engine(places, load_settings(places.config_file), hashed_seams(HashDevice()))
