@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 CORPUS_VARIABLE = "KBSYNC_TEST_CORPUS"
 _MISSING = f"{CORPUS_VARIABLE} names no folder: set it to the folder of real documents"
@@ -41,3 +43,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     left_out = sum(CORPUS_VARIABLE in report.longreprtext for report in terminalreporter.stats.get("skipped", ()))
     if left_out:
         terminalreporter.write_line(f"{left_out} tests left out: {_MISSING}", yellow=True)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Put back how logging was configured: commands and benches that run in this process configure it for all."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    configured, settings = structlog.is_configured(), structlog.get_config()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    if configured:
+        structlog.configure(**settings)
+    else:
+        structlog.reset_defaults()

@@ -26,6 +26,10 @@ def embedding_figures() -> list[Figure]:
     ]
 
 
+def _dropped(_logger: object, _name: str, _event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    raise structlog.DropEvent
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
@@ -45,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
     if unknown := set(wanted) - set(benches):
         parser.error(f"no such bench: {', '.join(sorted(unknown))}; there are {', '.join(benches)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a daemon that was started ends as well
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    structlog.configure(processors=[_dropped])
     print(machine(), flush=True)
     figures = []
     for name in wanted:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from typer.testing import CliRunner, Result
 
 from kbsync import log
@@ -126,4 +127,5 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         server.stop()
         daemon.stop()
         engine.close()
+        structlog.reset_defaults()
         lock.release()
