@@ -89,13 +89,14 @@ def job_record(job: JobRow) -> Record:
 
 
 def conversion_record(slots: Slots, children: Sequence[SlotStatus]) -> Record:
-    """`{slots, threads, children: [{state, file, seconds, resident_bytes}]}`: what reads documents, how it is doing."""
+    """`{slots, threads, children: [{state, pid, file, seconds, resident_bytes}]}`: what reads documents, and how."""
     return {
         "slots": slots.count,
         "threads": slots.threads,
         "children": [
             {
                 "state": child.state,
+                "pid": child.pid,
                 "file": shown_path(child.file),
                 "seconds": None if child.seconds is None else round(child.seconds, 1),
                 "resident_bytes": child.resident_bytes,

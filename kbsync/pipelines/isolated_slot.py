@@ -101,6 +101,7 @@ class Slot:
         self._clock = clock
         self._closed = closed
         self._lock = threading.Lock()
+        self._ending = threading.Lock()
         self._pool: _Pool | None = None
         self._child: psutil.Process | None = None
         self._jobs = count()
@@ -149,16 +150,20 @@ class Slot:
             raise NotStarted("its process pool did not start")
 
     def drop(self) -> None:
-        """End the child and its pool, busy or not; blocks some tenths of a second. Without harm where there is none."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-            child, self._child = self._child, None
-        if pool is None:
-            return
-        pool.stop()
-        if child is not None:
-            _kill(child)
-        pool.join()
+        """End the child and its pool, busy or not; blocks some tenths of a second. Without harm where there is none.
+
+        When it returns the child is gone, whoever ended it.
+        """
+        with self._ending:
+            with self._lock:
+                pool, self._pool = self._pool, None
+                child, self._child = self._child, None
+            if pool is None:
+                return
+            pool.stop()
+            if child is not None:
+                _kill(child)
+            pool.join()
 
     def work(self, request: Named, time_limit_s: float) -> Answer:
         """Give the child one job and wait for its answer, watching.

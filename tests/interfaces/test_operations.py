@@ -50,7 +50,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_staged(
 def test_status_says_how_documents_are_converted(engine: SimulatedEngine) -> None:
     record = Operations(engine.engine, None).status()["conversion"]
     assert record["slots"] == engine.engine.slots.count
-    assert record["children"] == [{"state": "idle", "file": None, "seconds": None, "resident_bytes": 0}]
+    assert record["children"] == [{"state": "idle", "pid": 1, "file": None, "seconds": None, "resident_bytes": 0}]
 
 
 def test_line_of_status_names_the_file_that_is_read_and_what_memory_that_takes(
