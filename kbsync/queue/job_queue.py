@@ -117,7 +117,7 @@ def run_again(connection: Connection, job: Job, now: float, delay: float = 0.0) 
 
 def retry(connection: Connection, job: Job, reason: Reason, error: str, now: float) -> bool:
     """Put the job back with a growing delay and return True; False when its attempts are used up: then bury it."""
-    delay = backoff.delay(job.attempts)
+    delay = backoff.delay(job.attempts, reason)
     if delay is None:
         return False
     _wait(connection, job, now, now + delay, job.attempts, Reason.RETRY, f"{reason}: {error}")

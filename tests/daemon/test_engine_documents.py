@@ -73,6 +73,18 @@ def test_what_is_kept_goes_with_its_document(world: World) -> None:
     assert list(kept.iterdir()) == []
 
 
+def test_a_document_that_three_children_died_of_is_parked_until_it_changes(engine: SimulatedEngine) -> None:
+    engine.write(PAPER, "crash")
+    engine.settle()
+    assert len(engine.cage.requests) == 3
+    assert engine.state(PAPER) == (FileState.FAILED, Reason.CRASHED)
+    engine.rescan()
+    assert len(engine.cage.requests) == 3
+    engine.write(PAPER, "quince")
+    engine.settle()
+    assert engine.found("quince") == [PAPER]
+
+
 def test_a_moved_document_is_not_converted_again(engine: SimulatedEngine) -> None:
     engine.write(PAPER, "quince")
     engine.settle()

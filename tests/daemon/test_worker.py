@@ -237,7 +237,7 @@ def test_a_passing_error_of_the_model_is_tried_again_after_a_growing_while_and_t
         assert worker.step()
         assert engine.state(PATH) == (FileState.WAITING, Reason.RETRY)
         assert "out of memory" in engine.why(PATH).detail
-        wait = delay(attempt)
+        wait = delay(attempt, Reason.MODEL)
         assert wait is not None
         engine.clock.advance(wait - 0.01)
         assert not worker.step()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from kbsync.errors import FailFile
+from kbsync.errors import FailFile, RetryLater
 from kbsync.model import Conversion, ConversionRequest, Parsed, Piece
 from kbsync.pipelines.docling_converter import converter_fingerprint
 from kbsync.pipelines.isolation import SlotStatus
@@ -34,6 +34,8 @@ class ReadingCage:
             password, _, content = content.removeprefix(GUARD).partition(b"\n")
             if request.password is None or request.password.encode() != password:
                 raise FailFile(Reason.PASSWORD_REQUIRED, f"{request.name} wants a password.")
+        elif content == b"crash":
+            raise RetryLater(Reason.CRASHED, f"{request.name}: the process that read it was ended by SIGSEGV.")
         elif content == b"corrupt":
             raise FailFile(Reason.CORRUPT, f"{request.name} is damaged.")
         text = content.decode()
