@@ -34,8 +34,8 @@ from kbsync.knowledge_base.conversion import Cage, DocumentReader
 from kbsync.knowledge_base.facade import KnowledgeBase
 from kbsync.knowledge_base.processing import Parts, Processor
 from kbsync.model import Change, Conversion, ConversionRequest, Lane, Priority, Source, TokenCounter
-from kbsync.pipelines import docling_converter, isolation, model_catalogue
-from kbsync.pipelines.isolation import Slots
+from kbsync.pipelines import docling_converter, isolation, isolation_plan, model_catalogue
+from kbsync.pipelines.isolation_plan import Slots
 from kbsync.search.hybrid import QueryEmbedder, Search
 from kbsync.sources.debounce import Debounce
 from kbsync.sources.watcher import NativeWatcher, Watcher
@@ -164,8 +164,7 @@ def conversion_cage(
     slots: Slots, folder: str, languages: tuple[str, ...], own_models: str | None
 ) -> isolation.Cage[ConversionRequest, Conversion]:
     """Return the cage in which Docling converts, its models loaded when a child starts."""
-    # With its own models it holds 2.9 GB after 18 pages.
-    limits = isolation.CageLimits(memory_bytes=4 << 30, recycle_bytes=3 << 30) if own_models else None
+    limits = isolation.CageLimits(memory_bytes=4 << 30, recycle_bytes=isolation_plan.OWN_BYTES) if own_models else None
     return isolation.Cage(
         partial(docling_converter.convert, open_counter=HuggingFaceCounter),
         slots,
@@ -202,7 +201,7 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         limits = settings.chunk_limits(seams.model.max_tokens)
         own = _own_paths(locations)
         sources = ConfiguredSources(writer, readers, clock)
-        slots = isolation.plan(settings.workers, *_machine())
+        slots = _slots(settings)
         cage = seams.make_cage(slots, locations.data_dir)
         kept = KeptConversions(locations.conversions_dir)
         kept.sweep(readers.read(documents.content_hashes))
@@ -230,7 +229,7 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
             sources.by_id,
         )
         query_embedder = QueryEmbedder(batcher, embedder_id, lambda: batcher.ready, seams.model.languages or None)
-        adding = Adding(seams.fs, clock, writer, stored, limits, reader, own)
+        adding = Adding(seams.fs, clock, writer, readers, stored, limits, reader, own)
         kb = KnowledgeBase(clock, writer, readers, Search(readers, query_embedder), adding, stored)
     except BaseException:
         writer.close()
@@ -344,10 +343,15 @@ def _follow_moved_folder(writer: Writer, paths: set[str], folder: str, move: Cal
         writer.run(partial(move, old=old, new=new))
 
 
-def _machine() -> tuple[int, int]:
-    """Return (cores that this process may use, bytes of memory)."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _slots(settings: Settings) -> Slots:
+    # The packaged models compute on the CPU.
+    if settings.models.docling == "packaged":
+        return isolation_plan.plan(settings.workers, *isolation_plan.cores_and_memory(), isolation_plan.PACKAGED_BYTES)
+    device = settings.models.device
+    gpus = isolation_plan.gpus_for(
+        device if isinstance(device, str) else list(device), isolation_plan.present_gpus(os.environ)
+    )
+    return isolation_plan.plan(settings.workers, *isolation_plan.cores_and_memory(), isolation_plan.OWN_BYTES, gpus)
 
 
 def _own_paths(locations: Locations) -> frozenset[tuple[int, int]]:

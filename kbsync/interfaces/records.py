@@ -11,7 +11,8 @@ from typing import Any
 from kbsync.knowledge_base.explain import Explanation
 from kbsync.knowledge_base.integrity import Problem
 from kbsync.model import SearchResult
-from kbsync.pipelines.isolation import Slots, SlotStatus
+from kbsync.pipelines.isolation import SlotStatus
+from kbsync.pipelines.isolation_plan import Slots
 from kbsync.store.chunks import StoredChunk
 from kbsync.store.documents import Document
 from kbsync.store.jobs import JobRow

@@ -10,7 +10,8 @@ from kbsync.errors import FailFile
 from kbsync.ingest import Content, Kind
 from kbsync.model import ChunkLimits, Conversion, ConversionRequest, OcrMode
 from kbsync.pipelines.docling_converter import converter_fingerprint
-from kbsync.pipelines.isolation import SlotStatus, time_limit_for
+from kbsync.pipelines.isolation import SlotStatus
+from kbsync.pipelines.isolation_plan import time_limit_for
 from kbsync.reasons import Reason
 from kbsync.store.kept_conversions import KeptConversions
 

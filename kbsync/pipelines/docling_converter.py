@@ -210,7 +210,9 @@ def _converter(ocr: OcrMode, languages: tuple[str, ...], threads: int, models: s
         ocr_model_path,
     )
 
-    accelerator = AcceleratorOptions(num_threads=threads, device=AcceleratorDevice.CPU)
+    # The packaged models run on the CPU only; Docling's own take the GPU that this child sees.
+    device = AcceleratorDevice.AUTO if models else AcceleratorDevice.CPU
+    accelerator = AcceleratorOptions(num_threads=threads, device=device)
     pages = PdfPipelineOptions(
         allow_external_plugins=True,
         accelerator_options=accelerator,

@@ -12,7 +12,6 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import structlog
@@ -20,52 +19,23 @@ import structlog
 from kbsync.clock import Clock
 from kbsync.errors import RetryLater
 from kbsync.pipelines.isolated_child import ChildSettings
-from kbsync.pipelines.isolated_slot import GIGABYTE, CageLimits, Named, NotStarted, Slot, SlotStatus, stopping
+from kbsync.pipelines.isolated_slot import CageLimits, Named, NotStarted, Slot, SlotStatus, stopping
+from kbsync.pipelines.isolation_plan import Slots
 from kbsync.reasons import Reason
 
-__all__ = ["Cage", "CageLimits", "SlotStatus", "Slots", "plan", "time_limit_for"]
+__all__ = ["Cage", "CageLimits", "SlotStatus"]
 
 log = structlog.stdlib.get_logger(__name__)
 
 Request = TypeVar("Request", bound=Named)
 Result = TypeVar("Result")
 
-# A worker holds 1.9 GB after an 18-page PDF and 2.3 GB at its peak.
-_BYTES_A_WORKER = 5 * GIGABYTE // 2
-_BASE_S, _PAGE_S, _LONGEST_S = 120.0, 20.0, 3600.0
-# Where nobody has counted the pages: a page of a novel is smaller, a scanned one larger.
-_BYTES_A_PAGE = 20_000
 # So many children in a row may die before they begin a job; then it is the installation, not chance.
 _STARTS = 3
 # A child that could not get ready answers so long for those that come after; then a new one tries.
 _UNPREPARED_S = 60.0
 # While a child is warm, so often is looked whether it is needed any longer.
 _IDLE_LOOK_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """How many children run at once, each with how many threads. `gpus`: the one that each sees; empty: all see all."""
-
-    count: int
-    threads: int
-    gpus: tuple[str, ...] = ()
-
-
-def plan(workers: int, cores: int, memory: int, gpus: tuple[str, ...] = ()) -> Slots:
-    """Decide how many of the `workers` wanted really run: each needs a core and 2.5 GB of `memory` (bytes).
-
-    Several `gpus` (as CUDA_VISIBLE_DEVICES names them) are dealt out in turn.
-    """
-    number = max(1, min(workers, cores, memory // _BYTES_A_WORKER))
-    dealt = tuple(gpus[slot % len(gpus)] for slot in range(number)) if len(gpus) > 1 else ()
-    return Slots(number, max(1, cores // number), dealt)
-
-
-def time_limit_for(pages: int | None, size: int) -> float:
-    """Return the seconds that reading a document may take; without a page count the size in bytes is a guess at it."""
-    expected = pages if pages is not None else size // _BYTES_A_PAGE
-    return min(_BASE_S + _PAGE_S * expected, _LONGEST_S)
 
 
 class Cage(Generic[Request, Result]):
@@ -75,8 +45,6 @@ class Cage(Generic[Request, Result]):
     requests and results. `folder` is private; the cage keeps its files in `folder`/cage, which it empties when first
     used. Children start with the first jobs and stay warm while there is work. `close` when done.
     """
-
-    plan = staticmethod(plan)
 
     def __init__(
         self,

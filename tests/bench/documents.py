@@ -22,7 +22,8 @@ from kbsync.embed.model_files import packaged_model
 from kbsync.embed.sentence_transformer import SentenceTransformerDevice
 from kbsync.model import ChunkLimits, Conversion, ConversionRequest
 from kbsync.pipelines import docling_converter
-from kbsync.pipelines.isolation import Cage, Slots, SlotStatus
+from kbsync.pipelines.isolation import Cage, SlotStatus
+from kbsync.pipelines.isolation_plan import Slots
 from tests.bench.figures import Figure, ratio
 
 FILES = ("pdf/2305.03393v1-pg9.pdf", "pdf/normal_4pages.pdf", "pdf/multi_page.pdf")

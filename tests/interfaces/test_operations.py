@@ -12,7 +12,8 @@ from kbsync.interfaces.cli import status
 from kbsync.interfaces.operations import Operations
 from kbsync.interfaces.records import conversion_record
 from kbsync.model import OcrMode
-from kbsync.pipelines.isolation import Slots, SlotStatus
+from kbsync.pipelines.isolation import SlotStatus
+from kbsync.pipelines.isolation_plan import Slots
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine
 
 PAPER = f"{NOTES}/paper.pdf"

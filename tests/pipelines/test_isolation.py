@@ -23,7 +23,8 @@ import pytest
 
 from kbsync.clock import Clock, SystemClock
 from kbsync.errors import FailFile, KbsyncError, RetryLater
-from kbsync.pipelines.isolation import Cage, CageLimits, Slots
+from kbsync.pipelines.isolation import Cage, CageLimits
+from kbsync.pipelines.isolation_plan import Slots
 from kbsync.reasons import Reason
 from tests.fakes import faulty_work
 from tests.fakes.faulty_work import Inside, Order
@@ -360,7 +361,8 @@ def test_a_parent_killed_leaves_no_child_after_two_seconds(tmp_path: Path) -> No
 PARENT = """
 import sys, threading, time
 from kbsync.clock import SystemClock
-from kbsync.pipelines.isolation import Cage, Slots
+from kbsync.pipelines.isolation import Cage
+from kbsync.pipelines.isolation_plan import Slots
 from tests.fakes.faulty_work import Order, work
 cage = Cage(work, Slots(2, 1), sys.argv[1], SystemClock())
 threading.Thread(target=cage.run, args=(Order("hang.pdf", "hang"), 60)).start()

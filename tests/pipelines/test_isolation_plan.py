@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from kbsync.pipelines.isolation import Cage, plan, time_limit_for
+from kbsync.pipelines.isolation_plan import PACKAGED_BYTES, gpus_for, plan, present_gpus, time_limit_for
 
 GIGABYTE = 1 << 30
 
@@ -23,14 +25,41 @@ GIGABYTE = 1 << 30
 def test_as_many_run_as_cores_and_memory_bear(
     workers: int, cores: int, gigabytes: int, expected: tuple[int, int]
 ) -> None:
-    slots = plan(workers, cores, gigabytes * GIGABYTE)
+    slots = plan(workers, cores, gigabytes * GIGABYTE, PACKAGED_BYTES)
     assert (slots.count, slots.threads) == expected
     assert slots.gpus == ()
 
 
-def test_several_gpus_are_dealt_out_and_one_needs_no_dealing() -> None:
-    assert Cage.plan(3, 8, 64 * GIGABYTE, ("0", "1")).gpus == ("0", "1", "0")
-    assert Cage.plan(3, 8, 64 * GIGABYTE, ("0",)).gpus == ()
+def test_gpus_are_dealt_out_in_turn() -> None:
+    assert plan(3, 8, 64 * GIGABYTE, 3 * GIGABYTE, ("0", "1")).gpus == ("0", "1", "0")
+    assert plan(3, 8, 64 * GIGABYTE, 3 * GIGABYTE, ("1",)).gpus == ("1", "1", "1")
+
+
+@pytest.mark.parametrize(
+    ("device", "present", "expected"),
+    [
+        ("auto", (), ()),
+        ("auto", ("0", "1"), ("0", "1")),
+        ("cuda", ("0", "1"), ("0", "1")),
+        ("cuda:1", ("0", "1"), ("1",)),
+        (["cuda:1", "cuda:0"], ("4", "7"), ("7", "4")),
+        ("cpu", ("0", "1"), ("",)),
+        (["cuda:9"], ("0",), ("",)),
+    ],
+)
+def test_children_see_the_gpus_that_the_setting_names(
+    device: str | list[str], present: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    assert gpus_for(device, present) == expected
+
+
+def test_gpus_are_those_of_the_driver_unless_the_environment_hides_some(tmp_path: Path) -> None:
+    for address in ("0000:01:00.0", "0000:02:00.0"):
+        (tmp_path / address).mkdir()
+    assert present_gpus({}, str(tmp_path)) == ("0", "1")
+    assert present_gpus({"CUDA_VISIBLE_DEVICES": "1, GPU-8f"}, str(tmp_path)) == ("1", "GPU-8f")
+    assert present_gpus({"CUDA_VISIBLE_DEVICES": ""}, str(tmp_path)) == ()
+    assert present_gpus({}, str(tmp_path / "none")) == ()
 
 
 @pytest.mark.parametrize(
