@@ -13,7 +13,16 @@ from docling_core.transforms.chunker.hierarchical_chunker import ChunkingDocSeri
 from docling_core.transforms.serializer.base import BaseDocSerializer, BaseSerializerProvider
 from docling_core.transforms.serializer.markdown import MarkdownParams, MarkdownTableSerializer
 from docling_core.types.doc.base import BoundingBox, ImageRefMode
-from docling_core.types.doc.document import CodeItem, ContentLayer, DocItem, DoclingDocument, PictureItem, TableItem
+from docling_core.types.doc.document import (
+    CodeItem,
+    ContentLayer,
+    DocItem,
+    DoclingDocument,
+    PictureItem,
+    SectionHeaderItem,
+    TableItem,
+    TextItem,
+)
 from docling_core.types.doc.labels import DocItemLabel
 
 from kbsync.model import ChunkLimits, JsonValue, Parsed, Piece, TokenCounter
@@ -24,6 +33,8 @@ from kbsync.pipelines.room import Room, Size, clipped_title
 
 # The dots of a table of contents: each would be a token.
 _LEADERS = re.compile(r"[ \t]*(?:\.[ \t]?){6,}")
+# Layout takes some paragraphs for headers; as one, it would head every piece up to the next header.
+_LONGEST_HEADER = 200
 _CAPTION = re.compile(r"(?:Tab(?:le|elle|leau|la|ella|\.)|Таблица|表|표)\s*(?:\d|[IVX]+\b)", re.IGNORECASE)
 
 
@@ -63,6 +74,7 @@ def parse_document(document: DoclingDocument, name: str, limits: ChunkLimits, co
 
     Of more than `limits.max_chunks` pieces the first are kept: `truncated`.
     """
+    document = _without_long_headers(document)
     title = title_of(document)
     clipped = clipped_title(title, limits, counter) if title else None
     room = Room(clipped or router.title_of(Parsed(()), name), limits, counter)
@@ -75,6 +87,18 @@ def title_of(document: DoclingDocument) -> str | None:
     titles = [item for item in document.texts if item.label == DocItemLabel.TITLE and item.text.strip()]
     titles.sort(key=lambda item: item.content_layer != ContentLayer.BODY)
     return " ".join(titles[0].text.split()) if titles else None
+
+
+def _without_long_headers(document: DoclingDocument) -> DoclingDocument:
+    """Return the document with headers as long as a paragraph turned into one; the given one stays as it is."""
+
+    def judged(item: Any) -> Any:
+        if not isinstance(item, SectionHeaderItem) or len(item.text) <= _LONGEST_HEADER:
+            return item
+        fields = {name: getattr(item, name) for name in TextItem.model_fields if name != "label"}
+        return TextItem.model_construct(**fields, label=DocItemLabel.TEXT)
+
+    return document.model_copy(update={"texts": [judged(item) for item in document.texts]})
 
 
 def _units(document: DoclingDocument, title: str | None) -> Iterator[_Unit]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from docling_core.types.doc.document import DoclingDocument
+from docling_core.types.doc.labels import DocItemLabel
 
 from kbsync.embed.token_counter import HuggingFaceCounter
 from kbsync.model import ChunkLimits, Parsed, Piece
 from kbsync.pipelines import router
+from kbsync.pipelines.docling_chunks import parse_document
 from kbsync.pipelines.enrich import make_chunks
 from tests.fakes.conversions import Conversions
 from tests.pipelines.conftest import TOKENIZER
@@ -94,6 +97,18 @@ def test_a_header_with_nothing_under_it_is_found(conversions: Conversions, tmp_p
         ("Summary", "All is well."),
         (None, "Appendix zebra"),
     ]
+
+
+def test_a_paragraph_that_layout_took_for_a_header_heads_nothing() -> None:
+    document = DoclingDocument(name="report")
+    document.add_heading("3.3 Groups")
+    document.add_heading("Here is an example of how groups are used. " * 6)
+    document.add_text(DocItemLabel.TEXT, "Jane is in the group of managers.")
+    parsed = parse_document(document, "report.pdf", ChunkLimits(), HuggingFaceCounter(TOKENIZER))
+    (piece,) = parsed.pieces
+    assert piece.section_header == "3.3 Groups"
+    assert piece.text.startswith("Here is an example of how groups are used.")
+    assert piece.text.endswith("Jane is in the group of managers.")
 
 
 def test_figures_are_found_by_their_captions(corpus: Path, conversions: Conversions) -> None:
