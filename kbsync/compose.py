@@ -16,40 +16,50 @@ from kbsync.config.locations import Locations
 from kbsync.config.settings import Settings, load_settings
 from kbsync.daemon.daemon import Daemon, Loops
 from kbsync.daemon.producer import Producer
+from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
 from kbsync.daemon.wake import Wake
 from kbsync.daemon.watchers import Watchers
 from kbsync.daemon.worker import Worker
 from kbsync.embed.batcher import Batcher
 from kbsync.embed.embedder import Device
-from kbsync.embed.model_files import ModelFiles, model_at, packaged_model
-from kbsync.embed.sentence_transformer import SentenceTransformerDevice, devices
+from kbsync.embed.model_files import ModelFiles, model_at, model_with, packaged_model
+from kbsync.embed.sentence_transformer import CrossEncoderReranker, SentenceTransformerDevice, devices
 from kbsync.embed.token_counter import HuggingFaceCounter
 from kbsync.errors import ConfigurationError, FailFile
 from kbsync.filesystem import FileSystem, RealFileSystem, stat_of
-from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.adding import Adding
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.knowledge_base.conversion import Cage, DocumentReader
+from kbsync.knowledge_base.embedders import Embedders, ModelAtHand, model_at_hand
 from kbsync.knowledge_base.facade import KnowledgeBase
 from kbsync.knowledge_base.processing import Parts, Processor
+from kbsync.knowledge_base.recovery import recover
+from kbsync.knowledge_base.reindexing import Reindexing
 from kbsync.model import Change, Conversion, ConversionRequest, Lane, Priority, Source, TokenCounter
 from kbsync.pipelines import docling_converter, isolation, isolation_plan, model_catalogue
 from kbsync.pipelines.isolation_plan import Slots
-from kbsync.search.hybrid import QueryEmbedder, Search
+from kbsync.search.hybrid import Search
 from kbsync.sources.debounce import Debounce
 from kbsync.sources.watcher import NativeWatcher, Watcher
-from kbsync.store import documents, jobs, vectors
-from kbsync.store.connection import Connection
+from kbsync.store import documents, reindexes
 from kbsync.store.kept_conversions import KeptConversions
+from kbsync.store.reindexes import VectorTable
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
 
 events = structlog.stdlib.get_logger(__name__)
 
+# A statement of a search that takes longer is ended: one query must not keep the machine busy for ever.
+SEARCH_S = 30.0
+
 MakeWatcher = Callable[[Source, Callable[[Change], None], Callable[[int, str], None]], Watcher]
 # Gets the plan of the slots and the data folder.
 MakeCage = Callable[[Slots, str], Cage]
+
+
+def _none_found(_table: VectorTable) -> ModelAtHand | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,8 @@ class Seams:
     open_devices: Callable[[], list[Device]]
     make_watcher: MakeWatcher
     make_cage: MakeCage
+    # Gets the table of the live vectors where another model made them; None where that is not on this machine any more.
+    find_earlier: Callable[[VectorTable], ModelAtHand | None] = _none_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +87,12 @@ class Engine:
     writer: Writer
     readers: Readers
     batcher: Batcher
+    embedders: Embedders
     cage: Cage
     slots: Slots
     kb: KnowledgeBase
     processor: Processor
+    reindexing: Reindexing
     stored: StoredFiles
     sources: ConfiguredSources
     error_log: log.ErrorLog
@@ -106,7 +120,7 @@ class Engine:
         """Close in the order of the flow. Twice does no harm."""
         self.stop.set()
         self.work.ring()
-        self.batcher.stop()
+        self.embedders.stop()
         self.cage.close()
         self.writer.close()
         self.readers.close()
@@ -118,9 +132,15 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
     model = configured_model(settings)
     setting = settings.models.device
 
-    def open_devices() -> list[Device]:
+    def open_devices(files: ModelFiles) -> list[Device]:
         names = devices(setting if isinstance(setting, str) else list(setting))
-        return [SentenceTransformerDevice(model, name) for name in names]
+        return [SentenceTransformerDevice(files, name) for name in names]
+
+    def find_earlier(table: VectorTable) -> ModelAtHand | None:
+        found = model_with(table.fingerprint, table.folder)
+        if found is None:
+            return None
+        return model_at_hand(found, HuggingFaceCounter(found.tokenizer_json), partial(open_devices, found))
 
     languages, own_models = settings.ocr.languages, docling_models_folder(settings, locations)
 
@@ -132,9 +152,10 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
         SystemClock(),
         model,
         HuggingFaceCounter(model.tokenizer_json),
-        open_devices,
+        partial(open_devices, model),
         NativeWatcher,
         make_cage,
+        find_earlier,
     )
 
 
@@ -146,6 +167,20 @@ def configured_model(settings: Settings) -> ModelFiles:
         return model_at(settings.models.embedder)
     except FailFile as error:
         raise ConfigurationError(error.message, hint=f"models.embedder names it. {error.hint}") from error
+
+
+def configured_reranker(settings: Settings) -> CrossEncoderReranker | None:
+    """Return the reranker that is set, not loaded yet. Raises ConfigurationError where its folder holds no model."""
+    if settings.models.reranker is None:
+        return None
+    folder = os.path.abspath(os.path.expanduser(settings.models.reranker))
+    if not os.path.isfile(os.path.join(folder, "config.json")):
+        raise ConfigurationError(
+            f"models.reranker is {folder}, and no model lies there.",
+            hint="Name a folder with a cross-encoder for sentence-transformers, or take the setting out.",
+        )
+    device = settings.models.device
+    return CrossEncoderReranker(folder, device if isinstance(device, str) else list(device))
 
 
 def docling_models_folder(settings: Settings, locations: Locations) -> str | None:
@@ -187,17 +222,12 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
     writer.open()
     try:
         clock = seams.clock
-        batcher = Batcher(
-            seams.open_devices,
-            seams.counter,
-            seams.model.max_tokens,
-            fingerprint=seams.model.fingerprint,
-            model_name=seams.model.name,
-            dimension=seams.model.dimension,
-        )
-        embedder_id = writer.run(lambda connection: _embedder(connection, batcher, clock.now()))
+        configured = model_at_hand(seams.model, seams.counter, seams.open_devices)
+        batcher = configured.batcher
+        writer.run(lambda connection: reindexes.follow(connection, batcher, configured.folder, clock.now()))
+        embedders = Embedders(readers, configured, _earlier(readers, seams))
         stored = StoredFiles(locations.staging_dir, locations.documents_dir)
-        _recover(writer, readers, stored, error_log, clock)
+        recover(writer, readers, stored, error_log, clock)
         limits = settings.chunk_limits(seams.model.max_tokens)
         own = _own_paths(locations)
         sources = ConfiguredSources(writer, readers, clock)
@@ -213,14 +243,14 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
             settings.ocr.languages,
             slots.threads,
             docling_models_folder(settings, locations),
+            settings.encodings,
         )
         parts = Parts(
             seams.fs,
             clock,
             writer,
             readers,
-            batcher,
-            embedder_id,
+            embedders.for_writing,
             seams.counter,
             reader,
             limits,
@@ -228,9 +258,21 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
             own,
             sources.by_id,
         )
-        query_embedder = QueryEmbedder(batcher, embedder_id, lambda: batcher.ready, seams.model.languages or None)
+
+        reranker = configured_reranker(settings)
+
+        def search() -> Search:
+            return Search(readers.within(SEARCH_S), embedders.for_queries(), reranker)
+
         adding = Adding(seams.fs, clock, writer, readers, stored, limits, reader, own)
-        kb = KnowledgeBase(clock, writer, readers, Search(readers, query_embedder), adding, stored)
+        kb = KnowledgeBase(clock, writer, readers, search(), adding, stored)
+        processor = Processor(parts)
+
+        def on_live() -> None:
+            kb.use_search(search())
+            embedders.let_go_of_earlier()
+
+        reindexing = Reindexing(clock, writer, readers, embedders, processor, error_log, on_live)
     except BaseException:
         writer.close()
         readers.close()
@@ -242,10 +284,12 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         writer,
         readers,
         batcher,
+        embedders,
         cage,
         slots,
         kb,
-        Processor(parts),
+        processor,
+        reindexing,
         stored,
         sources,
         error_log,
@@ -294,7 +338,18 @@ def build_daemon(engine: Engine) -> Daemon:
     workers = [engine.worker(gone, "text", Priority.LOW) for _ in range(settings.workers)]
     workers += [engine.worker(gone, "document", Priority.LOW) for _ in range(engine.slots.count)]
     workers.append(engine.worker(gone, "text", Priority.EVENT))
-    loops = Loops(engine.writer, engine.batcher, tuple(workers), producer, rescans, watchers, engine.work, engine.stop)
+    loops = Loops(
+        engine.writer,
+        engine.batcher,
+        engine.embedders,
+        tuple(workers),
+        producer,
+        rescans,
+        watchers,
+        Reindexer(engine.reindexing, engine.work, engine.stop),
+        engine.work,
+        engine.stop,
+    )
     config_file = engine.locations.config_file
     return Daemon(
         loops,
@@ -307,40 +362,14 @@ def build_daemon(engine: Engine) -> Daemon:
     )
 
 
-def _embedder(connection: Connection, batcher: Batcher, now: float) -> int:
-    """Return the model's row. Vectors of two models are never compared: another model needs another index."""
-    embedder_id = vectors.use_embedder(connection, batcher, now)
-    live = vectors.live_embedder(connection)
-    if live != embedder_id:
-        raise ConfigurationError(
-            f"The index was made with another embedding model than {batcher.model_name}.",
-            hint="Set models.embedder back, or begin a new index in another data folder.",
-        )
-    return embedder_id
-
-
-def _recover(writer: Writer, readers: Readers, stored: StoredFiles, error_log: log.ErrorLog, clock: Clock) -> None:
-    """Put back what a dead process was working on, and remove the copies that it left half stored."""
-    now = clock.now()
-    for path, message in writer.run(lambda connection: commits.recover(connection, now)):
-        error_log.record(path, message, now)
-    staged, kept = readers.read(lambda connection: (jobs.staged_paths(connection), documents.stored_paths(connection)))
-    _follow_moved_folder(writer, staged, stored.staging_dir, jobs.move_staged)
-    _follow_moved_folder(writer, kept, stored.documents_dir, documents.move_stored)
-    unclaimed = stored.sweep(staged | kept)
-    if unclaimed:
-        events.warning("stored_copies_unclaimed", count=len(unclaimed), first=unclaimed[0])
-
-
-def _follow_moved_folder(writer: Writer, paths: set[str], folder: str, move: Callable[..., None]) -> None:
-    """The data folder was moved since the paths were written: write the new ones, where the copies are there."""
-    moved = [
-        (path, now_at)
-        for path in paths
-        if os.path.dirname(path) != folder and os.path.exists(now_at := os.path.join(folder, os.path.basename(path)))
-    ]
-    for old, new in moved:
-        writer.run(partial(move, old=old, new=new))
+def _earlier(readers: Readers, seams: Seams) -> ModelAtHand | None:
+    """Return the model of the live vectors where it is not the configured one, and is on this machine."""
+    live = readers.read(reindexes.live)
+    if live is None or live.fingerprint == seams.model.fingerprint:
+        return None
+    found = seams.find_earlier(live)
+    events.warning("another_model", configured=seams.model.name, live=live.model_name, at_hand=found is not None)
+    return found
 
 
 def _slots(settings: Settings) -> Slots:

@@ -41,6 +41,21 @@ SUPPORTED: dict[str, DocumentType] = {
     ".tif": "image",
     ".bmp": "image",
     ".webp": "image",
+    ".eml": "email",
+    ".epub": "epub",
+}
+
+_OFFICE_HINT = "Save it as {0} to have it found: in LibreOffice, `soffice --convert-to {1} FILE`."
+# What cannot be read and how it becomes something that can; no setting makes text of these.
+CONVERSION_HINTS: dict[str, str] = {
+    **dict.fromkeys((".doc", ".rtf", ".odt"), _OFFICE_HINT.format("Word (.docx) or PDF", "docx")),
+    **dict.fromkeys((".xls", ".ods"), _OFFICE_HINT.format("Excel (.xlsx) or CSV", "xlsx")),
+    **dict.fromkeys((".ppt", ".odp"), _OFFICE_HINT.format("PowerPoint (.pptx) or PDF", "pptx")),
+    ".pages": "Export it from Pages as Word (.docx) or PDF to have it found.",
+    ".numbers": "Export it from Numbers as Excel (.xlsx) or CSV to have it found.",
+    ".msg": "Save it from Outlook as .eml to have it found.",
+    ".mobi": "Convert it to EPUB to have it found: with Calibre, `ebook-convert FILE FILE.epub`.",
+    ".azw3": "Convert it to EPUB to have it found: with Calibre, `ebook-convert FILE FILE.epub`.",
 }
 # What `--type` may ask for today: a type with a pipeline behind it.
 READABLE_TYPES: frozenset[DocumentType] = frozenset(SUPPORTED.values()) | {"note"}
@@ -48,10 +63,10 @@ READABLE_TYPES: frozenset[DocumentType] = frozenset(SUPPORTED.values()) | {"note
 CODE_LANGUAGES: dict[str, str] = {".py": "python", ".sh": "bash", ".bash": "bash", ".go": "go", ".ipynb": "notebook"}
 
 # What a converter in a child process makes text of; everything else is text as it is.
-CONVERTED_TYPES: frozenset[DocumentType] = frozenset({"pdf", "docx", "pptx", "xlsx", "html", "image"})
+CONVERTED_TYPES: frozenset[DocumentType] = frozenset({"pdf", "docx", "pptx", "xlsx", "html", "image", "epub"})
 
 # Of these a file of any size is read from its start; every other type has a size limit.
-UNBOUNDED_TYPES: frozenset[DocumentType] = frozenset({"markdown", "text", "code", "data", "csv"})
+UNBOUNDED_TYPES: frozenset[DocumentType] = frozenset({"markdown", "text", "code", "data", "csv", "email"})
 
 
 def ending_of(path: str) -> str:
@@ -74,3 +89,8 @@ def language_of(path: str) -> str | None:
 def supported_endings() -> str:
     """Return the supported endings for a message: `.bash, .csv, ...`."""
     return ", ".join(sorted(SUPPORTED))
+
+
+def conversion_hint(path: str) -> str | None:
+    """Return how a file of a known type that cannot be read becomes one that can; None for every other ending."""
+    return CONVERSION_HINTS.get(ending_of(path))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kbsync import file_types
-from kbsync.errors import SkipFile
+from kbsync.errors import FailFile, SkipFile
 from kbsync.file_types import DocumentType
 from kbsync.model import (
     ChunkLimits,
@@ -21,7 +21,8 @@ from kbsync.model import (
     TitleSource,
     TokenCounter,
 )
-from kbsync.pipelines import enrich, note, router
+from kbsync.pipelines import content_type, enrich, note, router
+from kbsync.pipelines.room import clipped_title
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
@@ -61,23 +62,38 @@ class Kind:
 
 
 class Reader(Protocol):
-    """What makes text of documents that are none themselves."""
+    """What makes text of documents that are none themselves. `encodings` is how a person said old files are written."""
 
+    @property
+    def encodings(self) -> tuple[str, ...]: ...
     def fingerprint(self, ocr: OcrMode) -> str: ...
     def read(self, content: Content, kind: Kind) -> Conversion: ...
 
 
-def kind_of(name: str, options: IngestOptions, limits: ChunkLimits, reader: Reader, ocr: OcrMode) -> Kind:
-    """Decide type, language and OCR mode: what a person set, else the name's ending and the source's `ocr`.
+def kind_of(
+    name: str,
+    options: IngestOptions,
+    limits: ChunkLimits,
+    reader: Reader,
+    ocr: OcrMode,
+    unknown: DocumentType | None = None,
+    told: DocumentType | None = None,
+) -> Kind:
+    """Decide type, language and OCR mode: what a person set, else content, the name's ending and the source's `ocr`.
 
-    Raises SkipFile(UNSUPPORTED).
+    `told`: what the content is by its signature, whatever the ending says.
+    `unknown`: what a file of any other ending is read as, where a source asks for it. Raises SkipFile(UNSUPPORTED).
     """
-    document_type = options.type or file_types.type_of(name)
+    if options.language is not None or told not in file_types.READABLE_TYPES:
+        told = None
+    document_type = options.type or told or file_types.type_of(name) or unknown
     if document_type is None or document_type not in file_types.READABLE_TYPES:
+        conversion = file_types.conversion_hint(name)
+        supported = f"Supported: {file_types.supported_endings()}."
         raise SkipFile(
             Reason.UNSUPPORTED,
             f"{os.path.basename(name)}: this type of file is not supported.",
-            hint=f"Supported: {file_types.supported_endings()}.",
+            hint=f"{conversion} {supported}" if conversion else supported,
         )
     language = options.language or (file_types.language_of(name) if document_type == "code" else None)
     ocr = options.ocr or ocr
@@ -87,7 +103,7 @@ def kind_of(name: str, options: IngestOptions, limits: ChunkLimits, reader: Read
         language,
         options.type is not None or options.language is not None,
         ocr,
-        reader.fingerprint(ocr) if converted else router.converter_fingerprint(document_type),
+        reader.fingerprint(ocr) if converted else router.converter_fingerprint(document_type, reader.encodings),
         router.chunker_fingerprint(limits),
     )
 
@@ -99,18 +115,26 @@ def ingest(
     page_count, converter = None, kind.converter
     metadata: dict[str, JsonValue] = {}
     if kind.type in file_types.CONVERTED_TYPES:
-        conversion = reader.read(content, kind)
+        conversion = _converted(content, kind, reader)
         parsed, page_count, converter = conversion.parsed, conversion.page_count, conversion.converter
         if conversion.ocr_pages:
             metadata["ocr_pages"] = conversion.ocr_pages
+        if content.options.ocr is not None:
+            metadata["ocr"] = content.options.ocr  # set by hand: it holds whoever brings the same bytes again
     else:
-        parsed = router.convert(content.head, kind.type, kind.language, content.name, limits, counter)
+        by_hand = content.options.title
+        parsed = router.convert(
+            content.head, kind.type, kind.language, content.name, limits, counter, by_hand, reader.encodings
+        )
+    named = file_types.type_of(content.name)
+    if named not in (None, kind.type) and not kind.by_hand:
+        metadata["ending_says"] = named
     title, title_source = _title(content, parsed.title, router.title_of(parsed, content.name))
-    chunks = enrich.make_chunks(parsed, title, counter)
+    chunks = enrich.make_chunks(parsed, clipped_title(title, limits, counter), counter)
     reason = None
     if not chunks:
         reason = Reason.NO_TEXT
-    elif parsed.truncated or (content.copy is None and content.size > len(content.head)):
+    elif parsed.truncated or (kind.type not in file_types.CONVERTED_TYPES and content.size > len(content.head)):
         reason = Reason.TRUNCATED
     return DocumentUpdate(
         content_hash=content.content_hash,
@@ -158,6 +182,16 @@ def ingest_note(text: str, options: IngestOptions, counter: TokenCounter, vector
 def note_hash(title: str, text: str) -> str:
     """Return the content hash of a note: of its title and text, so that the same text under two titles is two notes."""
     return hashlib.sha256(f"{title}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _converted(content: Content, kind: Kind, reader: Reader) -> Conversion:
+    try:
+        return reader.read(content, kind)
+    except FailFile as error:
+        if error.reason is not Reason.CORRUPT or kind.type == "html" or not content_type.is_text(content.head):
+            raise
+        hint = "Give it an ending such as .txt, or add it with --type markdown."
+        raise FailFile(error.reason, f"{content.name}: this is text, not {kind.type}.", hint=hint) from error
 
 
 def _title(content: Content, from_content: str | None, fallback: str) -> tuple[str, TitleSource]:

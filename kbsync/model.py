@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from kbsync.file_types import DocumentType
 from kbsync.filesystem import Stat
@@ -32,6 +32,7 @@ class Priority(IntEnum):
 
 
 OcrMode = Literal["auto", "always", "never"]
+OCR_MODES: tuple[OcrMode, ...] = get_args(OcrMode)
 
 # ---- where files come from ----
 
@@ -107,6 +108,7 @@ class Job:
     attempts: int
     staged_path: str | None
     options: IngestOptions
+    lane: Lane = "text"
 
 
 # ---- file -> text -> pieces ----
@@ -178,7 +180,7 @@ class ConversionRequest:
     """A document to convert in a child process. `path` is a private copy of its bytes, `name` what the user calls it.
 
     `kept` is the path of an earlier conversion of the same bytes, to be cut again without converting. `models` is the
-    folder of Docling's own models; None: the packaged ones.
+    folder of Docling's own models; None: the packaged ones. `title` is one set by hand: pieces are headed with it.
     """
 
     path: str
@@ -193,6 +195,7 @@ class ConversionRequest:
     threads: int
     kept: str | None
     models: str | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +270,38 @@ class DocumentUpdate:
 # ---- how it is found ----
 
 SearchMode = Literal["hybrid", "lexical", "vector"]
+# vectors: every chunk embedded anew; stale: documents that older rules made, cut or converted anew; all: both, of all.
+ReindexScope = Literal["vectors", "stale", "all"]
+FilterField = Literal["type", "language", "source", "place", "title", "section", "since", "before"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a hit must be, or with `excluded` must not be: any of the values will do; several filters must all hold.
+
+    `place`: an absolute path (the file, or all below the folder), or the name of a folder (`work/letters`). `title` and
+    `section`: a phrase in it. `since` and `before`: when the file changed, in seconds since 1970.
+    """
+
+    field: FilterField
+    values: tuple[str | float, ...]
+    excluded: bool = False
+
+
+class Reranker(Protocol):
+    """A model that reads query and text together: better than comparing vectors, and far slower."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one score a text, 0 to 1, higher is better. Blocks. Raises FailFile(MODEL), RetryLater(MODEL)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One document found, by its best chunk. `path` is the lexically first live one, None for a note."""
+    """One document found, by its best chunk. `path` is the lexically first live one, None for a note.
+
+    `state` is `current`; of versions that are asked for too, `superseded` or `missing`.
+    """
 
     rank: int
     score: float
@@ -283,6 +313,7 @@ class Hit:
     paths: tuple[str, ...]
     section_header: str | None
     page: int | None
+    state: str
     snippet: str
     text: str
 

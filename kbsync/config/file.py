@@ -16,6 +16,7 @@ from kbsync.config.settings import load_settings
 from kbsync.errors import ConfigurationError, NotFound, UsageError
 
 SOURCES_VARIABLE = "KBSYNC_SOURCES"
+EMBEDDER_VARIABLE = "KBSYNC_MODELS__EMBEDDER"
 
 
 def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: tuple[str, ...] = ()) -> str:
@@ -71,12 +72,28 @@ def _refuse_nested(resolved: str, other: str, *, covered: bool) -> None:
         )
 
 
+def set_embedder(config_file: str, embedder: str) -> None:
+    """Write which embedding model is used. Raises UsageError where a variable says so."""
+    fixed = next((name for name in sorted(os.environ) if name.upper() == EMBEDDER_VARIABLE), None)
+    _refuse_variable("The embedding model comes", fixed)
+    with _alone(config_file):
+        document = _parse(config_file)
+        if "models" not in document:
+            document["models"] = tomlkit.table()
+        document["models"]["embedder"] = embedder
+        _replace(config_file, tomlkit.dumps(document))
+
+
 def _refuse_where_fixed() -> None:
     """A variable beats the file: what is written there would change nothing."""
     fixed = next((name for name in sorted(os.environ) if name.upper().split("__")[0] == SOURCES_VARIABLE), None)
+    _refuse_variable("The sources come", fixed)
+
+
+def _refuse_variable(what: str, fixed: str | None) -> None:
     if fixed is not None:
         raise UsageError(
-            f"The sources come from the variable {fixed}, which beats config.toml.",
+            f"{what} from the variable {fixed}, which beats config.toml.",
             hint=f"Change or unset {fixed} (of the daemon, where one runs).",
         )
 

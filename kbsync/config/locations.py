@@ -53,6 +53,11 @@ class Locations:
         return os.path.join(self.data_dir, "models")
 
     @property
+    def token_file(self) -> str:
+        """What a program must say to be answered over TCP."""
+        return os.path.join(self.state_dir, "token")
+
+    @property
     def log_file(self) -> str:
         return os.path.join(self.log_dir, "kbsync.log")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import tomllib
 from collections.abc import Mapping
@@ -69,10 +70,20 @@ class ModelSettings(_Section):
     device: str | tuple[str, ...] = Field(
         default="auto", description="auto, cpu, mps, cuda, or a list such as cuda:0, cuda:1"
     )
+    reranker: str | None = Field(
+        default=None, description="a folder with a cross-encoder that orders the best hits anew; unset: none"
+    )
     docling: Literal["packaged", "docling"] = Field(
         default="packaged",
         description="layout and tables by the packaged models, or by Docling's own (models download)",
     )
+
+
+class HttpSettings(_Section):
+    """Where the HTTP API answers, besides its Unix socket. Never on another address than 127.0.0.1."""
+
+    enabled: bool = Field(default=True, description="on 127.0.0.1 too; false: on the Unix socket only")
+    port: int = Field(default=8765, ge=0, le=65535, description="on 127.0.0.1; 0: any free one")
 
 
 class Settings(BaseSettings):
@@ -89,10 +100,19 @@ class Settings(BaseSettings):
     longest_wait_s: float = Field(
         default=60, gt=0, le=_LONGEST_S, description="a file that never rests is read after so many seconds"
     )
+    encodings: tuple[str, ...] = Field(
+        default=(), description="what old text files are in, such as shift_jis: it decides where the bytes leave doubt"
+    )
     chunks: ChunkSettings = ChunkSettings()
     ocr: OcrSettings = OcrSettings()
     models: ModelSettings = ModelSettings()
+    http: HttpSettings = HttpSettings()
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="how much is logged")
+
+    @field_validator("encodings")
+    @classmethod
+    def _known_encodings(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_legacy_encoding(name) for name in names)
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -136,6 +156,18 @@ def _absolute(path: str) -> str:
     if not os.path.isabs(expanded):
         raise ValueError("must be an absolute path or begin with ~")
     return expanded
+
+
+def _legacy_encoding(name: str) -> str:
+    """Return Python's name of an encoding that has ASCII in its lower half and letters of its own above."""
+    try:
+        known = codecs.lookup(name).name
+        fits = b"az".decode(known) == "az" and not b"\xe1\xe2".decode(known).isascii()
+    except (LookupError, UnicodeError):
+        fits = False
+    if not fits or known in ("charmap", "unicode-escape", "raw-unicode-escape"):
+        raise ValueError(f"{name} is no legacy encoding such as shift_jis, gb18030, big5, euc_kr, koi8_r or cp1252")
+    return known
 
 
 def load_settings(config_file: str) -> Settings:

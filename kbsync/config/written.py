@@ -10,7 +10,12 @@ from pydantic import BaseModel
 from kbsync.config.settings import Settings, SourceSettings
 
 # Shown where a setting has no default that could be written down.
-_EXAMPLES: dict[str, object] = {"path": "~/Documents", "password_file": "~/passwords.txt", "max_tokens": 256}
+_EXAMPLES: dict[str, object] = {
+    "path": "~/Documents",
+    "password_file": "~/passwords.txt",
+    "max_tokens": 256,
+    "reranker": "~/models/reranker",
+}
 
 
 def as_toml(values: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import structlog
 from kbsync.clock import Clock
 from kbsync.config.settings import Settings, is_written
 from kbsync.daemon.producer import Producer
+from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
 from kbsync.daemon.scheduler import Scheduler
 from kbsync.daemon.wake import Wake
@@ -22,6 +23,7 @@ from kbsync.errors import ConfigurationError, RetryLater, StopEngine
 from kbsync.filesystem import Stat, stat_of
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.configured import ConfiguredSources
+from kbsync.knowledge_base.embedders import Embedders
 from kbsync.knowledge_base.facade import KnowledgeBase
 from kbsync.queue import job_queue
 from kbsync.store.writer import Writer
@@ -40,10 +42,12 @@ class Loops:
 
     writer: Writer
     batcher: Batcher
+    embedders: Embedders
     workers: tuple[Worker, ...]
     producer: Producer
     rescans: Rescans
     watchers: Watchers
+    reindexer: Reindexer
     work: Wake
     stop: threading.Event
 
@@ -82,10 +86,11 @@ class Daemon:
         """Begin: what a dead process left goes back into the queue, then watch, then walk, then work."""
         loops = self.loops
         loops.writer.start()
-        loops.batcher.start()
+        loops.embedders.start()
         self._follow(self._settings, forget=is_written(self._config_file))
         self._spawn("producer", loops.producer.run)
         self._spawn("rescans", loops.rescans.run)
+        self._spawn("reindexer", loops.reindexer.run)
         for number, worker in enumerate(loops.workers):
             self._spawn(f"worker-{number}", worker.run)
         self._scheduler.start()
@@ -171,7 +176,7 @@ class Daemon:
         loops.watchers.stop()
         deadline = self._clock.monotonic() + _JOIN_S
         # Whoever waits for vectors is told to come again: its job goes back uncounted.
-        loops.batcher.stop()
+        loops.embedders.stop()
         for thread in self._threads:
             thread.join(max(0.0, deadline - self._clock.monotonic()))
             if thread.is_alive():

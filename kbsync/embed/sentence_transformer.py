@@ -16,15 +16,17 @@ import numpy as np
 
 from kbsync.embed.batch_sizes import groups, in_halves
 from kbsync.embed.model_files import ModelFiles, model_at, packaged_model
+from kbsync.embed.token_counter import encodable
 from kbsync.errors import ConfigurationError, FailFile, RetryLater
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import CrossEncoder, SentenceTransformer
 
     from kbsync.model import Vectors
 
 __all__ = [
+    "CrossEncoderReranker",
     "DeviceInfo",
     "ModelFiles",
     "SentenceTransformerDevice",
@@ -220,6 +222,74 @@ class SentenceTransformerDevice:
         self._model = None
         self._device, self._batch_tokens = "cpu", _CPU_BATCH_TOKENS
         self.load()
+
+
+class CrossEncoderReranker:
+    """A `model.Reranker`: the cross-encoder in a folder on one torch device. Any thread may ask; one is read at a time.
+
+    The model comes in at the first question, from its folder only, never from the network.
+    """
+
+    def __init__(self, folder: str, device: str | Sequence[str]) -> None:
+        self._folder = folder
+        self._device = device
+        self._lock = threading.Lock()
+        self._model: CrossEncoder | None = None
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return one score a text, 0 to 1, higher is better; text past the model's limit is not read.
+
+        Raises FailFile(MODEL) where the model is missing, damaged or no reranker, RetryLater(MODEL) for want of memory.
+        """
+        with self._lock:
+            if self._model is None:
+                self._model = self._loaded()
+            import torch
+
+            try:
+                found = self._model.predict(
+                    [(encodable(query), encodable(text)) for text in texts],
+                    # Whatever the model's own choice: only numbers from 0 to 1 compare with what others give.
+                    activation_fn=torch.nn.Sigmoid(),
+                    show_progress_bar=False,
+                    convert_to_numpy=True,
+                )
+            except Exception as error:  # translated here: nobody else knows torch's errors
+                if _is_out_of_memory(error):
+                    raise RetryLater(Reason.MODEL, f"There was not enough memory to rerank: {error}.") from error
+                raise FailFile(Reason.MODEL, f"The reranker in {self._folder} failed: {error}.") from error
+        rows = np.asarray(found, dtype=np.float32)
+        if rows.shape != (len(texts),) or not np.isfinite(rows).all():
+            raise FailFile(
+                Reason.MODEL,
+                f"The reranker in {self._folder} gave scores of shape {rows.shape}, not ({len(texts)},) finite ones.",
+                hint="Name a cross-encoder with one label.",
+            )
+        return [float(score) for score in rows]
+
+    def _loaded(self) -> CrossEncoder:
+        device = devices(self._device)[0]
+        with _loading:
+            try:
+                _keep_quiet_and_offline()
+                from sentence_transformers import CrossEncoder
+                from transformers.utils import logging as transformers_logging
+
+                transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call] # it has no annotations
+                model: CrossEncoder = CrossEncoder(
+                    self._folder,
+                    device=device,
+                    local_files_only=True,
+                    trust_remote_code=False,
+                    model_kwargs={"use_safetensors": True},
+                )
+            except Exception as error:  # whatever the libraries raise: without the model nothing can be reranked
+                raise FailFile(
+                    Reason.MODEL,
+                    f"The reranker in {self._folder} could not be loaded on {device}: {error}.",
+                    hint="models.reranker must name a folder that holds a whole cross-encoder.",
+                ) from error
+            return model
 
 
 def _keep_quiet_and_offline() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kbsync.compose import Engine
 from kbsync.config import file as config_file
 from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
-from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile, UsageError
+from kbsync.errors import FailFile, FileGone, NotFound, NotRunning, RetryLater, SkipFile, UsageError
+from kbsync.interfaces.narrowing import EVERYTHING, Narrowing
 from kbsync.interfaces.records import (
     Record,
     check_record,
@@ -17,6 +18,8 @@ from kbsync.interfaces.records import (
     conversion_record,
     document_record,
     job_record,
+    reindex_notices,
+    reindex_record,
     search_record,
     shown_path,
     source_record,
@@ -31,6 +34,7 @@ from kbsync.interfaces.values import (
     known_listed_type,
     known_mode,
     known_ocr,
+    known_scope,
 )
 from kbsync.model import IngestOptions, Source
 from kbsync.sources.ignore import rules_for
@@ -38,6 +42,8 @@ from kbsync.store.jobs import JobRow
 from kbsync.version import version
 
 LIMIT = LARGEST_LIMIT
+# A folder is counted for so many seconds at most: whoever asks waits.
+_SURVEY_S = 5.0
 
 
 class Operations:
@@ -46,10 +52,13 @@ class Operations:
     Paths come in and go out as text; bytes that are no UTF-8 travel as surrogate escapes on the way in.
     """
 
-    def __init__(self, engine: Engine, daemon: Daemon | None, endpoints: Sequence[str] = ()) -> None:
+    def __init__(
+        self, engine: Engine, daemon: Daemon | None, endpoints: Sequence[str] = (), notices: Sequence[str] = ()
+    ) -> None:
         self._engine = engine
         self._daemon = daemon
         self._endpoints = list(endpoints)
+        self._standing_notices = list(notices)
 
     def status(self) -> Record:
         """Return what `status` shows."""
@@ -58,6 +67,7 @@ class Operations:
         last_check = str(statistics.pop("last_check") or "")
         running = {} if self._daemon is None else self._daemon.status()
         sources = self.sources()["sources"]
+        reindex = self.reindex_status()
         return {
             "version": version(),
             "running": self._daemon is not None,
@@ -66,6 +76,7 @@ class Operations:
             "embedding_dim": batcher.dimension,
             "device": self._device(),
             **statistics,
+            "reindex": reindex,
             "conversion": conversion_record(self._engine.slots, self._engine.cage.status()),
             "sources": sources,
             "watchers": [],
@@ -76,17 +87,34 @@ class Operations:
                 "at": time_of(float(last_check.split()[0])) if last_check else None,
                 "ok": last_check.endswith("ok") if last_check else None,
             },
-            "notices": _notices(sources, running),
+            "notices": [*self._standing_notices, *_notices(sources, running), *reindex_notices(reindex)],
         }
 
-    def search(self, query: str, mode: str = "hybrid", limit: int = 10, offset: int = 0) -> Record:
+    def search(
+        self,
+        query: str,
+        mode: str = "hybrid",
+        limit: int = 10,
+        offset: int = 0,
+        narrowing: Narrowing = EVERYTHING,
+    ) -> Record:
         """Return the hits for a query of any characters."""
         _in_range(limit, offset)
-        return search_record(self._engine.kb.search(query, known_mode(mode), limit, offset))
+        found = self._engine.kb.search(
+            query, known_mode(mode), limit, offset, narrowing.filters(), every_version=narrowing.all_versions
+        )
+        return search_record(found)
 
-    def expand(self, path: str, *, recursive: bool) -> Record:
-        """Return `{files, skipped, failed}`: what a path named by hand stands for."""
-        found = self._engine.kb.adding.expand(_absolute(path), recursive=recursive)
+    def expand(self, path: str, *, recursive: bool, dry_run: bool = False) -> Record:
+        """Return `{files, skipped, failed}`: what a path named by hand stands for. A dry run logs no failure."""
+        try:
+            found = self._engine.kb.adding.expand(_absolute(path), recursive=recursive)
+        except (FailFile, FileGone, RetryLater) as error:
+            if not dry_run:
+                self._log_failure(path, str(error))
+            raise
+        for where, message in () if dry_run else found.failed:
+            self._log_failure(where, message)
         return {
             "files": list(found.files),
             "skipped": [{"path": where, "reason": reason} for where, reason in found.skipped],
@@ -108,10 +136,7 @@ class Operations:
         """
         if password_file is not None:
             password_file = _absolute(password_file)
-        known, kind = known_language(language), known_file_type(document_type)
-        if known is not None and kind is None:
-            kind = "code"
-        options = IngestOptions(title, kind, known, known_ocr(ocr), password_file)
+        options = _options(title, document_type, language, ocr, password_file)
         jobs: list[Record] = []
         skipped: list[Record] = []
         failed: list[Record] = []
@@ -121,13 +146,64 @@ class Operations:
             except SkipFile as error:
                 skipped.append({"path": path, "reason": error.reason, "detail": str(error)})
             except (FailFile, FileGone, RetryLater) as error:
-                self._engine.error_log.record(path, str(error), self._engine.seams.clock.now())
+                self._log_failure(path, str(error))
                 failed.append({"path": path, "error": str(error)})
             else:
                 jobs.append({"path": path, "job_id": job_id})
         if jobs:
             self._engine.work.ring()
         return {"jobs": jobs, "skipped": skipped, "failed": failed}
+
+    def look_at(
+        self, paths: Sequence[str], title: str | None, document_type: str | None, language: str | None, ocr: str | None
+    ) -> Record:
+        """Say what `add` would do: `{wanted: [{path, type, size_bytes}], skipped: [...], failed: [...]}`."""
+        options = _options(title, document_type, language, ocr, None)
+        wanted: list[Record] = []
+        skipped: list[Record] = []
+        failed: list[Record] = []
+        for path in paths:
+            try:
+                found = self._engine.kb.adding.look_at(_absolute(path), options)
+            except SkipFile as error:
+                skipped.append({"path": path, "reason": error.reason, "detail": str(error)})
+            except (FailFile, FileGone, RetryLater) as error:
+                failed.append({"path": path, "error": str(error)})
+            else:
+                if found is None:
+                    skipped.append({"path": path, "reason": "already_indexed", "detail": None})
+                else:
+                    wanted.append({"path": path, "type": found[0], "size_bytes": found[1]})
+        return {"wanted": wanted, "skipped": skipped, "failed": failed}
+
+    def survey(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
+        """Return `{files, size_bytes, complete, by_type: {type: {files, size_bytes}}}` of a folder, within seconds."""
+        found = self._engine.kb.adding.survey(
+            os.path.realpath(_absolute(path)), recursive=recursive, ignore=tuple(ignore), within_s=_SURVEY_S
+        )
+        by_type = {kind: {"files": count, "size_bytes": found.sizes[kind]} for kind, count in found.files.items()}
+        return {
+            "files": sum(found.files.values()),
+            "size_bytes": sum(found.sizes.values()),
+            "complete": found.complete,
+            "by_type": by_type,
+        }
+
+    def upload(
+        self,
+        name: str,
+        size: int,
+        content: Iterable[bytes],
+        title: str | None = None,
+        document_type: str | None = None,
+        language: str | None = None,
+        ocr: str | None = None,
+    ) -> Record:
+        """Stage and queue what is sent under a file name: `{job_id}`. `size` is what was announced, in bytes."""
+        options = _options(title, document_type, language, ocr, None)
+        job_id = self._engine.kb.adding.add_upload(name, size, content, options)
+        self._engine.work.ring()
+        return {"job_id": job_id}
 
     def note(self, text: str, title: str | None) -> Record:
         """Queue a note: `{job_id}`."""
@@ -163,6 +239,23 @@ class Operations:
         found: list[JobRow] = self._engine.kb.jobs_by_id(list(job_ids))
         return {"jobs": [job_record(job) for job in found]}
 
+    def job(self, job_id: int) -> Record:
+        """Return a job. Raises NotFound."""
+        found = self.jobs_by_id([job_id])["jobs"]
+        if not found:
+            raise NotFound(f"There is no job {job_id}.", hint="Ended jobs are forgotten after two weeks.")
+        return dict(found[0])
+
+    def retry_job(self, job_id: int) -> Record:
+        """Have a failed job run again: `{job}`, the one that does. Raises NotFound and UsageError."""
+        job = self._engine.kb.retry_job(job_id)
+        self._engine.work.ring()
+        return {"job": job_record(job)}
+
+    def listen_to_jobs(self, listener: Callable[[frozenset[int]], None]) -> Callable[[], None]:
+        """Have `listener` hear the ids of jobs that changed; return how to end that. It must be quick."""
+        return self._engine.kb.listen_to_jobs(listener)
+
     def sources(self) -> Record:
         """Return `{sources, total}`: the configured folders and how they are doing."""
         rows, counts = self._engine.kb.sources()
@@ -197,6 +290,18 @@ class Operations:
         """Check that the database is whole."""
         return check_record(self._engine.kb.check())
 
+    def reindex(self, scope: str = "vectors") -> Record:
+        """Have the index made anew (`vectors`, `stale` or `all`) while search goes on; return how far it is."""
+        wanted = known_scope(scope)
+        self._running()
+        self._engine.reindexing.begin(wanted)
+        self._engine.work.ring()
+        return self.reindex_status()
+
+    def reindex_status(self) -> Record:
+        """Return how far the index is made anew."""
+        return reindex_record(self._engine.reindexing.status())
+
     def rescan(self) -> Record:
         """Have every source walked now: `{ticket}` for `settled`."""
         return {"ticket": self._running().rescan()}
@@ -210,6 +315,9 @@ class Operations:
         }
         paused = [source["path"] for source in sources if source["state"] in ("paused", "held")]
         return {"settled": settled, **totals, "paused": paused, "waiting": self._engine.kb.unsettled()}
+
+    def _log_failure(self, path: str, error: str) -> None:
+        self._engine.error_log.record(path, error, self._engine.seams.clock.now())
 
     def _follow(self) -> None:
         if self._daemon is not None:
@@ -239,6 +347,16 @@ def _absolute(path: str) -> str:
         raise UsageError("A path must be absolute.")
     folder, name = os.path.split(os.path.normpath(path))
     return os.path.join(os.path.realpath(folder), name)
+
+
+def _options(
+    title: str | None, document_type: str | None, language: str | None, ocr: str | None, password_file: str | None
+) -> IngestOptions:
+    """Return what was set by hand; a language without a type means code. Raises UsageError."""
+    known, kind = known_language(language), known_file_type(document_type)
+    if known is not None and kind is None:
+        kind = "code"
+    return IngestOptions(title, kind, known, known_ocr(ocr), password_file)
 
 
 def _in_range(limit: int, offset: int) -> None:

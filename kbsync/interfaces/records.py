@@ -10,6 +10,7 @@ from typing import Any
 
 from kbsync.knowledge_base.explain import Explanation
 from kbsync.knowledge_base.integrity import Problem
+from kbsync.knowledge_base.reindexing import ReindexStatus
 from kbsync.model import SearchResult
 from kbsync.pipelines.isolation import SlotStatus
 from kbsync.pipelines.isolation_plan import Slots
@@ -118,6 +119,28 @@ def source_record(row: SourceRow, counts: dict[str, int], *, running: bool) -> R
         "last_scan_at": time_of(row.last_scan_at),
         "files": {state: counts.get(state, 0) for state in ("indexed", "waiting", "skipped", "failed", "gone")},
     }
+
+
+def reindex_record(status: ReindexStatus) -> Record:
+    """`{state, model_name, live_model_name, chunks_done, chunks_total, stale_left, begun_at, finished_at, left_s,
+    error}`: how far the index is made anew."""
+    record = asdict(status)
+    record["begun_at"], record["finished_at"] = time_of(status.begun_at), time_of(status.finished_at)
+    record["left_s"] = None if status.left_s is None else round(status.left_s)
+    return record
+
+
+def reindex_notices(reindex: Record) -> list[str]:
+    """Say that another model than the configured one answers, and why the index is not being made anew."""
+    found = []
+    if reindex["live_model_name"] not in ("", reindex["model_name"]):
+        found.append(
+            f"The index is being made anew for {reindex['model_name']}: {reindex['chunks_done']} of "
+            f"{reindex['chunks_total']} chunks. Until then search uses what {reindex['live_model_name']} made."
+        )
+    if reindex["error"]:
+        found.append(f"Making the index anew waits: {reindex['error']}")
+    return found
 
 
 def why_record(explanation: Explanation) -> Record:

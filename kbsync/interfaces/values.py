@@ -7,7 +7,7 @@ from typing import TypeVar, get_args
 
 from kbsync.errors import UsageError
 from kbsync.file_types import CODE_LANGUAGES, READABLE_TYPES, DocumentType
-from kbsync.model import OcrMode, SearchMode
+from kbsync.model import OCR_MODES, OcrMode, ReindexScope, SearchMode
 
 T = TypeVar("T", bound=str)
 
@@ -15,7 +15,7 @@ T = TypeVar("T", bound=str)
 LARGEST_LIMIT, LARGEST_OFFSET = 1000, 1_000_000
 
 MODES: tuple[SearchMode, ...] = get_args(SearchMode)
-OCR_MODES: tuple[OcrMode, ...] = get_args(OcrMode)
+SCOPES: tuple[ReindexScope, ...] = get_args(ReindexScope)
 STATES = ("current", "superseded", "missing", "all")
 LISTED_TYPES: tuple[DocumentType, ...] = tuple(sorted(READABLE_TYPES))
 # A note is written, not read from a file.
@@ -31,6 +31,11 @@ def listed(values: Iterable[str]) -> str:
 def known_mode(mode: str) -> SearchMode:
     """Return a mode of search. Raises UsageError."""
     return _known(mode, MODES, f"There is no mode {mode!r}.", "Modes")
+
+
+def known_scope(scope: str) -> ReindexScope:
+    """Return what is to be made anew. Raises UsageError."""
+    return _known(scope, SCOPES, f"There is no scope {scope!r}.", "Scopes")
 
 
 def known_state(state: str) -> str | None:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from kbsync import ingest
 from kbsync.clock import Clock
-from kbsync.errors import FailFile, FileChanged, SkipFile, UsageError
-from kbsync.filesystem import FileSystem, as_text
+from kbsync.errors import FailFile, FileChanged, FileGone, RetryLater, SkipFile, UsageError
+from kbsync.file_types import DocumentType, type_of
+from kbsync.filesystem import FileSystem, RealFileSystem, Stat, as_text
+from kbsync.knowledge_base.processing import as_wanted, known_content, made_with, wanted
 from kbsync.model import ChunkLimits, IngestOptions, Source
+from kbsync.pipelines import content_type
 from kbsync.queue import job_queue
 from kbsync.reasons import SENTENCES, Reason
 from kbsync.sources.ignore import rules_for
 from kbsync.sources.scanner import is_own, scan
-from kbsync.sources.snapshot import read_snapshot, reading_failed
+from kbsync.sources.snapshot import Snapshot, read_snapshot, reading_failed
 from kbsync.store.connection import Connection
 from kbsync.store.stored_files import StoredFiles
-from kbsync.store.writer import Writer
+from kbsync.store.writer import Readers, Writer
 
 # Rules that a person overrides by naming the very file: it may be hidden, or of a name that a pattern leaves out.
 _OVERRIDDEN = (Reason.IGNORED, Reason.UNSUPPORTED)
+# Bytes of a file name on every file system that matters.
+_LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,15 @@ class Expansion:
     failed: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a folder holds for the index: type -> how many files, type -> how many bytes. Not `complete`: at least."""
+
+    files: dict[DocumentType, int]
+    sizes: dict[DocumentType, int]
+    complete: bool
+
+
 class Adding:
     """The way in by hand. Any thread may call it."""
 
@@ -41,6 +57,7 @@ class Adding:
         fs: FileSystem,
         clock: Clock,
         writer: Writer,
+        readers: Readers,
         stored: StoredFiles,
         limits: ChunkLimits,
         reader: ingest.Reader,
@@ -49,6 +66,7 @@ class Adding:
         self._fs = fs
         self._clock = clock
         self._writer = writer
+        self._readers = readers
         self._stored = stored
         self._limits = limits
         self._reader = reader
@@ -68,20 +86,90 @@ class Adding:
         if not recursive:
             raise UsageError(f"{path} is a folder.", hint="Add --recursive to take in what it holds.")
         walk = scan(self._fs, Source(0, path), self._own)
-        wanted, skipped = [], []
+        files, skipped = [], []
         for seen in walk:
             if seen.reason is None:
-                wanted.append(seen.path)
+                files.append(seen.path)
             elif seen.stat.kind != "directory":
                 skipped.append((seen.path, seen.reason))
         failed = [(where, as_text(f"Reading {where} failed: {error.strerror}.")) for where, error in walk.errors]
-        return Expansion(tuple(wanted), tuple(skipped), tuple(failed))
+        return Expansion(tuple(files), tuple(skipped), tuple(failed))
+
+    def survey(self, path: str, *, recursive: bool, ignore: tuple[str, ...], within_s: float) -> Survey:
+        """Count what a source at this path would index, for at most `within_s` seconds. Nothing is opened but rules."""
+        deadline = self._clock.monotonic() + within_s
+        walk = scan(
+            self._fs,
+            Source(0, path, recursive=recursive, ignore=ignore),
+            self._own,
+            lambda: self._clock.monotonic() >= deadline,
+        )
+        files: Counter[DocumentType] = Counter()
+        sizes: Counter[DocumentType] = Counter()
+        for seen in walk:
+            if seen.reason is None:
+                document_type = type_of(seen.path) or "text"
+                files[document_type] += 1
+                sizes[document_type] += seen.stat.size
+        return Survey(dict(files), dict(sizes), walk.complete)
+
+    def look_at(self, path: str, options: IngestOptions) -> tuple[DocumentType, int] | None:
+        """Return (type, bytes) of a file that `add_file` would have read, None for one that is indexed already.
+
+        Stages and queues nothing. Raises what `add_file` raises.
+        """
+        self._judge(path, options)
+        try:
+            snapshot = read_snapshot(self._fs, path, content_type.SNIFFED_BYTES)
+        except FileChanged as error:
+            raise _still_written(error) from error
+        known, paths = self._readers.read(lambda connection: known_content(connection, snapshot.content_hash))
+        told = content_type.told_type(snapshot.head, snapshot.size, path)
+        name, options = wanted(path, options, known, paths, told)
+        kind = ingest.kind_of(name, options, self._limits, self._reader, made_with(known, self._reader), None, told)
+        if known is not None and as_wanted(known, name, options, kind):
+            return None
+        return kind.type, snapshot.size
 
     def add_file(self, path: str, options: IngestOptions) -> int:
-        """Stage a copy of a file, queue it and return the job's id.
+        """Stage a copy of a file, queue it and return the job's id; that of an earlier one that still waits for it.
 
         Raises SkipFile (unsupported, empty, secret, ...), FailFile, FileGone and RetryLater (full disk).
         """
+        name = os.path.basename(path)
+        self._judge(path, options)
+        options = replace(options, title=_storable(options.title))
+        with self._stored.staging(name) as (staged_path, file):
+            try:
+                snapshot = read_snapshot(self._fs, path, 0, file.write)
+            except FileChanged as error:
+                raise _still_written(error) from error
+        earlier = self._waiting_already(path, snapshot, options)
+        if earlier is not None:
+            self._stored.discard(staged_path)
+            return earlier
+        now = self._clock.now()
+
+        def queue(connection: Connection) -> int:
+            return job_queue.enqueue_staged(connection, path, staged_path, snapshot.size, options, now)
+
+        return self._queued(staged_path, queue)
+
+    def _waiting_already(self, path: str, snapshot: Snapshot, options: IngestOptions) -> int | None:
+        """Return the job that waits for the same bytes of the same path: an add that was interrupted left it."""
+        waiting = self._readers.read(
+            lambda connection: job_queue.staged_already(connection, path, snapshot.size, options)
+        )
+        for job_id, copy in waiting:
+            try:
+                if read_snapshot(RealFileSystem(), copy, 0).content_hash == snapshot.content_hash:
+                    return job_id
+            except (FileGone, RetryLater):
+                continue  # it ended a moment ago, or its copy is damaged: the new one is read instead
+        return None
+
+    def _judge(self, path: str, options: IngestOptions) -> None:
+        """Refuse what is never read, before anything is opened. Raises as `add_file` does."""
         try:
             stat = self._fs.lstat(path)
             # Asked before anything is opened: closing a descriptor of the database would drop SQLite's locks on it.
@@ -98,16 +186,26 @@ class Adding:
         ingest.kind_of(name, options, self._limits, self._reader, "auto")
         if stat.size == 0:
             raise SkipFile(Reason.EMPTY, f"{path}: {SENTENCES[Reason.EMPTY]}")
+
+    def add_upload(self, name: str, size: int, content: Iterable[bytes], options: IngestOptions) -> int:
+        """Stage what is sent under a file name, queue it and return the job's id. `content` comes in any pieces.
+
+        `size` is what was announced, in bytes. Raises UsageError for what is no file name, SkipFile (unsupported,
+        secret, too large, empty) before anything is read, RetryLater (full disk), and what `content` raises.
+        """
+        if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name) or len(os.fsencode(name)) > _LONGEST_NAME:
+            raise UsageError("This is no file name.", hint="Send the plain name, without folders.")
+        reason = rules_for(Source(0, os.sep), self._own).judge_file(name, Stat("file", size, 0, 0, 0, 0))
+        if reason is not None and reason not in _OVERRIDDEN:
+            raise SkipFile(reason, f"{name}: {SENTENCES[reason]}")
+        ingest.kind_of(name, options, self._limits, self._reader, "auto")
         options = replace(options, title=_storable(options.title))
         with self._stored.staging(name) as (staged_path, file):
-            try:
-                snapshot = read_snapshot(self._fs, path, 0, file.write)
-            except FileChanged as error:
-                raise FailFile(Reason.IO, error.message, hint="Add it again when it is finished.") from error
+            received = sum(file.write(piece) for piece in content)
         now = self._clock.now()
 
         def queue(connection: Connection) -> int:
-            return job_queue.enqueue_staged(connection, path, staged_path, snapshot.size, options, now)
+            return job_queue.enqueue_staged(connection, name, staged_path, received, options, now)
 
         return self._queued(staged_path, queue)
 
@@ -129,6 +227,10 @@ class Adding:
         except BaseException:
             self._stored.discard(staged_path)
             raise
+
+
+def _still_written(error: FileChanged) -> FailFile:
+    return FailFile(Reason.IO, error.message, hint="Add it again when it is finished.")
 
 
 def _storable(title: str | None) -> str | None:

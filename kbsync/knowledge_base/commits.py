@@ -11,7 +11,7 @@ from kbsync.filesystem import Stat, as_text
 from kbsync.model import DocumentUpdate, Job, Origin, Priority
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
-from kbsync.store import documents, events, files, jobs, origins
+from kbsync.store import documents, events, files, jobs, origins, reindexes
 from kbsync.store.connection import Connection
 
 
@@ -49,6 +49,9 @@ def ingested(
     """Write a new or re-made document. `judged` is set for a source's file, `stored_path` for a kept copy."""
     if not job_queue.is_current(connection, job):
         job_queue.run_again(connection, job, now)
+        return DROPPED
+    if update.vectors is not None and not reindexes.takes_vectors(connection, embedder_id):
+        job_queue.run_again(connection, job, now)  # another model took over between embedding and writing
         return DROPPED
     document_id = documents.write(connection, update, embedder_id, now)
     events.record(connection, "indexed", now, source_id=job.source_id, path=origin.path, document_id=document_id)
@@ -182,6 +185,10 @@ def ended(
     if job.source_id is not None:
         if reason in (Reason.PERMISSION, Reason.IO, Reason.NO_SPACE, Reason.MODEL, Reason.CRASHED):
             document_id = origins.document_of(connection, job.path)
+        elif _is_as_indexed(connection, job, judged):
+            # Made anew by other rules, which fail on it: what the rules before made of the same bytes is still right.
+            jobs.end(connection, job.id, job_state, now, reason=reason, error=message)
+            return Outcome(job_state)
         else:
             left = origins.end_path(connection, job.path, "superseded", now)
             if left is not None:
@@ -203,6 +210,18 @@ def ended(
     return Outcome(job_state)
 
 
+def _is_as_indexed(connection: Connection, job: Job, judged: Judged | None) -> bool:
+    """Return whether a job looked at the very version of its file that is indexed."""
+    known = None if job.source_id is None else files.known(connection, job.source_id, job.path)
+    return known is not None and known.state is FileState.INDEXED and judged is not None and known.stat == judged.stat
+
+
+def to_documents(connection: Connection, job: Job, now: float) -> Outcome:
+    """Leave a job to the workers of documents."""
+    job_queue.to_documents(connection, job, now)
+    return DROPPED
+
+
 def follow_first_path(connection: Connection, document_id: int, now: float) -> int:
     """Queue a look at a document that lost a path: title and type follow the first one that is left. Return how many.
 
@@ -214,13 +233,34 @@ def follow_first_path(connection: Connection, document_id: int, now: float) -> i
     if document is None or row is None:
         return 0
     language = file_types.language_of(row.path)
+    type_by_name = file_types.type_of(row.path) or "text"  # any other ending is here as text, or not at all
     other_type = not document.type_by_hand and (
-        document.type != file_types.type_of(row.path) or (language is not None and document.language != language)
+        document.type != type_by_name or (language is not None and document.language != language)
     )
     if document.title_source != "name" and not other_type:
         return 0
     job_queue.enqueue_path(connection, row.source_id, row.path, document.size_bytes, Priority.LOW, now)
     return 1
+
+
+def look_again(connection: Connection, document_id: int, now: float) -> None:
+    """Queue a document's first path in a source at low priority: its job makes it as today's rules do."""
+    document, paths = documents.by_id(connection, document_id), origins.live_source_paths(connection, document_id)
+    row = files.by_path(connection, paths[0]) if paths else None
+    if document is not None and row is not None:
+        job_queue.enqueue_path(connection, row.source_id, row.path, document.size_bytes, Priority.LOW, now)
+
+
+def remade(
+    connection: Connection, document: documents.Document, update: DocumentUpdate, embedder_id: int, now: float
+) -> None:
+    """Write a document that was made anew, unless it was removed or written meanwhile. Raises RetryLater."""
+    if update.vectors is not None and not reindexes.takes_vectors(connection, embedder_id):
+        raise RetryLater(Reason.RETRY, "Another embedding model took over meanwhile.")
+    if documents.by_id(connection, document.id) != document:
+        return
+    documents.write(connection, update, embedder_id, now)
+    events.record(connection, "indexed", now, document_id=document.id)
 
 
 def recover(connection: Connection, now: float) -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ class DocumentReader:
         languages: tuple[str, ...],
         threads: int,
         models: str | None = None,
+        encodings: tuple[str, ...] = (),
     ) -> None:
         self._cage = cage
         self._kept = kept
@@ -47,6 +48,12 @@ class DocumentReader:
         self._languages = languages
         self._threads = threads
         self._models = models
+        self._encodings = encodings
+
+    @property
+    def encodings(self) -> tuple[str, ...]:
+        """Legacy encodings that old text files and web pages are likely in."""
+        return self._encodings
 
     def fingerprint(self, ocr: OcrMode) -> str:
         """Name the rules by which a document is converted."""
@@ -104,6 +111,7 @@ class DocumentReader:
             threads=self._threads,
             kept=kept,
             models=self._models,
+            title=content.options.title,
         )
         return self._cage.run(request, time_limit_for(None, content.size))
 

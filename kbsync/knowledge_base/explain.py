@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from kbsync.errors import NotFound
+from kbsync.file_types import conversion_hint
 from kbsync.reasons import SENTENCES, FileState, Reason
 from kbsync.store import files, jobs, origins
 from kbsync.store.connection import Connection
@@ -42,7 +43,8 @@ def why(connection: Connection, path: str) -> Explanation:
     """Explain a path of a source, or one that was added by hand. Raises NotFound for one that was never seen."""
     row = files.by_path(connection, path)
     if row is not None:
-        detail = _detail(row.state, row.reason, row.detail)
+        hint = conversion_hint(row.path) if row.reason is Reason.UNSUPPORTED else None
+        detail = _detail(row.state, row.reason, row.detail or hint)
         if row.state is FileState.GONE and origins.document_of(connection, path) is not None:
             detail = "It is not there any more; the copy that was added by hand stays searchable."
         return Explanation(row.path, row.state, row.reason, detail, row.document_id, row.last_seen_at)

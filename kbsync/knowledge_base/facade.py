@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from kbsync.clock import Clock
 from kbsync.errors import NotFound
 from kbsync.knowledge_base import explain, integrity
 from kbsync.knowledge_base.adding import Adding
 from kbsync.knowledge_base.statistics import statistics
-from kbsync.model import SearchMode, SearchResult
+from kbsync.model import Filter, SearchMode, SearchResult
+from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
 from kbsync.search.hybrid import Search
 from kbsync.store import chunks, documents, events, files, jobs, maintenance, meta, origins, sources
@@ -16,7 +19,7 @@ from kbsync.store.connection import Connection
 from kbsync.store.documents import Document
 from kbsync.store.jobs import JobRow
 from kbsync.store.stored_files import StoredFiles
-from kbsync.store.writer import Readers, Writer
+from kbsync.store.writer import JobListener, Readers, Writer
 
 
 class KnowledgeBase:
@@ -32,9 +35,22 @@ class KnowledgeBase:
         self._stored = stored
         self.adding = adding
 
-    def search(self, query: str, mode: SearchMode = "hybrid", limit: int = 10, offset: int = 0) -> SearchResult:
-        """Find documents by their words and by meaning."""
-        return self._search.search(query, mode, limit, offset)
+    def use_search(self, search: Search) -> None:
+        """Answer from other vectors from now on; what is being searched at this moment ends as it began."""
+        self._search = search
+
+    def search(
+        self,
+        query: str,
+        mode: SearchMode = "hybrid",
+        limit: int = 10,
+        offset: int = 0,
+        filters: Sequence[Filter] = (),
+        *,
+        every_version: bool = False,
+    ) -> SearchResult:
+        """Find documents by their words and by meaning, of those that meet every filter."""
+        return self._search.search(query, mode, limit, offset, filters, every_version=every_version)
 
     def documents(
         self, *, state: str | None = "current", document_type: str | None = None, limit: int = 100, offset: int = 0
@@ -114,6 +130,19 @@ class KnowledgeBase:
     def jobs_by_id(self, job_ids: list[int]) -> list[JobRow]:
         """Return the jobs that exist among the ids."""
         return self._readers.read(lambda connection: jobs.by_ids(connection, job_ids))
+
+    def retry_job(self, job_id: int) -> JobRow:
+        """Have a failed job run again; return the job that does. Raises NotFound and UsageError."""
+        now = self._clock.now()
+        again = self._writer.run(lambda connection: job_queue.retry_by_hand(connection, job_id, now))
+        return self.jobs_by_id([again])[0]
+
+    def listen_to_jobs(self, listener: JobListener) -> Callable[[], None]:
+        """Have `listener` hear the ids of jobs that changed, after each commit; return how to end that.
+
+        It is called in the writer's thread: it must be quick, and never raise.
+        """
+        return self._writer.listen(listener)
 
     def unsettled(self) -> int:
         """Return how many jobs are queued or processing."""

@@ -9,30 +9,33 @@ from typing import TYPE_CHECKING
 
 from kbsync import ingest
 from kbsync.clock import Clock
-from kbsync.errors import FileGone, SkipFile
-from kbsync.file_types import CONVERTED_TYPES, type_of
+from kbsync.errors import FailFile, FileGone, SkipFile
+from kbsync.file_types import CONVERTED_TYPES, DocumentType, type_of
 from kbsync.filesystem import FileSystem, RealFileSystem
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.commits import Judged, Outcome
+from kbsync.knowledge_base.embedders import Embedding
 from kbsync.model import (
+    OCR_MODES,
     ChunkLimits,
     DocumentUpdate,
-    Embedder,
     IngestOptions,
     Job,
+    OcrMode,
     Origin,
     Parsed,
     Priority,
     Source,
     TokenCounter,
 )
-from kbsync.pipelines import note, router
+from kbsync.pipelines import content_type, note, router
 from kbsync.reasons import Reason
+from kbsync.sources.ignore import TOO_LARGE_BYTES
 from kbsync.sources.scanner import judge_path
 from kbsync.sources.snapshot import Snapshot, read_snapshot
 from kbsync.store import documents, origins, vectors
 from kbsync.store.connection import Connection
-from kbsync.store.documents import Document
+from kbsync.store.documents import Document, Fingerprints
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
 
@@ -42,14 +45,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What processing works with. `source_of` gives a source as configured now, None where it was taken out."""
+    """What processing works with.
+
+    `embedding` gives the embedder of what is written now, `source_of` a source as configured now, None where it was
+    taken out.
+    """
 
     fs: FileSystem
     clock: Clock
     writer: Writer
     readers: Readers
-    embedder: Embedder
-    embedder_id: int
+    embedding: Callable[[], Embedding]
     counter: TokenCounter
     reader: ingest.Reader
     limits: ChunkLimits
@@ -100,12 +106,12 @@ class Processor:
         if seen.reason is not None:
             raise SkipFile(seen.reason, f"{job.path} is left out.")
         origin = Origin("path", job.path, job.source_id)
-        if type_of(job.path) not in CONVERTED_TYPES:
+        if job.lane == "text" and type_of(job.path) not in CONVERTED_TYPES:
             snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES)
             return self._content(job, snapshot, origin, Judged(snapshot.stat, seen.rules), source, None)
         # The converter gets the very bytes that are hashed: a copy, which goes when it is done.
         with parts.stored.staging(job.path) as (copy, file):
-            snapshot = read_snapshot(parts.fs, job.path, 0, file.write)
+            snapshot = read_snapshot(parts.fs, job.path, content_type.SNIFFED_BYTES, file.write)
         try:
             return self._content(job, snapshot, origin, Judged(snapshot.stat, seen.rules), source, copy)
         finally:
@@ -114,7 +120,9 @@ class Processor:
     def _staged(self, job: Job) -> Outcome:
         staged_path = _staged_path(job)
         snapshot = read_snapshot(RealFileSystem(), staged_path, ingest.TEXT_BYTES)
-        outcome = self._content(job, snapshot, Origin("added", job.path, None), None, None, staged_path)
+        # What was added by hand has a place on this machine, what was sent has a name only.
+        origin = Origin("added" if os.path.isabs(job.path) else "upload", job.path, None)
+        outcome = self._content(job, snapshot, origin, None, None, staged_path)
         if not outcome.dropped:
             self._parts.stored.discard(staged_path)
         return outcome
@@ -130,10 +138,14 @@ class Processor:
     ) -> Outcome:
         """Recognise known content, ingest everything else."""
         parts = self._parts
-        known, paths = parts.readers.read(lambda connection: _known(connection, snapshot.content_hash))
-        name, options = _wanted(job, known, paths)
-        kind = ingest.kind_of(name, options, parts.limits, parts.reader, source.ocr if source else "auto")
-        if known is not None and _as_wanted(known, name, options, kind):
+        known, paths = parts.readers.read(lambda connection: known_content(connection, snapshot.content_hash))
+        told = content_type.told_type(snapshot.head, snapshot.size, job.path)
+        name, options = wanted(job.path, job.options, known, paths, told)
+        ocr = source.ocr if source else made_with(known, parts.reader)
+        # A source's rules let its paths through, by their ending or because `include` names it: then it is text.
+        unknown: DocumentType | None = None if source is None and type_of(job.path) is None else "text"
+        kind = ingest.kind_of(name, options, parts.limits, parts.reader, ocr, unknown, told)
+        if known is not None and as_wanted(known, name, options, kind):
             stored_path = None if known.stored_path is not None else self._store(job, snapshot.content_hash)
             outcome = parts.writer.run(
                 lambda connection: commits.known(
@@ -142,12 +154,20 @@ class Processor:
             )
             if outcome is not None:
                 return outcome
+        if kind.type in CONVERTED_TYPES and job.lane == "text":
+            if snapshot.size > TOO_LARGE_BYTES:
+                raise SkipFile(Reason.TOO_LARGE, f"{name} is {kind.type} by its content, and larger than the limit.")
+            return parts.writer.run(lambda connection: commits.to_documents(connection, job, parts.clock.now()))
+        head = snapshot.head
+        if copy is not None and kind.type not in CONVERTED_TYPES:
+            # Of what its name calls a document only the start was kept.
+            head = read_snapshot(RealFileSystem(), copy, ingest.TEXT_BYTES).head
         password_file = options.password_file or (source.password_file if source else None)
-        content = ingest.Content(
-            snapshot.head, snapshot.size, snapshot.content_hash, name, options, copy, password_file
-        )
-        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, self._vectorize(job.priority))
-        return self._commit(job, update, origin, judged, self._store(job, snapshot.content_hash))
+        content = ingest.Content(head, snapshot.size, snapshot.content_hash, name, options, copy, password_file)
+        vectorize = _Vectorize(parts, job.priority)
+        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
+        stored_path = self._store(job, snapshot.content_hash)
+        return self._commit(job, update, vectorize.embedder_id, origin, judged, stored_path)
 
     def _store(self, job: Job, content_hash: str) -> str | None:
         """Link the staged copy to its permanent place, once it is known that it can be read; a source's file stays."""
@@ -165,36 +185,86 @@ class Processor:
             lambda connection: commits.known(connection, job, content_hash, origin, None, None, parts.clock.now())
         )
         if outcome is None:
-            update = ingest.ingest_note(text, job.options, parts.counter, self._vectorize(job.priority))
-            outcome = self._commit(job, update, origin, None, None)
+            vectorize = _Vectorize(parts, job.priority)
+            update = ingest.ingest_note(text, job.options, parts.counter, vectorize)
+            outcome = self._commit(job, update, vectorize.embedder_id, origin, None, None)
         if not outcome.dropped:
             parts.stored.discard(staged_path)
         return outcome
 
     def _commit(
-        self, job: Job, update: DocumentUpdate, origin: Origin, judged: Judged | None, stored_path: str | None
+        self,
+        job: Job,
+        update: DocumentUpdate,
+        embedder_id: int,
+        origin: Origin,
+        judged: Judged | None,
+        stored_path: str | None,
     ) -> Outcome:
         parts = self._parts
         return parts.writer.run(
             lambda connection: commits.ingested(
-                connection, job, update, parts.embedder_id, origin, judged, stored_path, parts.clock.now()
+                connection, job, update, embedder_id, origin, judged, stored_path, parts.clock.now()
             )
         )
 
-    def _vectorize(self, priority: Priority) -> ingest.Vectorize:
-        """Return a function that embeds only the texts that have no vector yet, in any version of any document."""
-        parts = self._parts
+    def is_stale(self, made: Fingerprints) -> bool:
+        """Return whether other rules than today's converted or cut a document."""
+        if made.type == "note":
+            return False
+        reader = self._parts.reader
+        if made.type in CONVERTED_TYPES:
+            converters = [reader.fingerprint(mode) for mode in OCR_MODES]
+        else:
+            converters = [router.converter_fingerprint(made.type, reader.encodings)]
+        return made.converter not in converters or made.chunker != router.chunker_fingerprint(self._parts.limits)
 
-        def vectorize(texts: Sequence[str]) -> Vectors:
-            import numpy as np
+    def remake(self, document: Document) -> None:
+        """Ingest a document anew from its stored copy, in place. Raises SkipFile, FailFile and RetryLater."""
+        parts, stored_path = self._parts, document.stored_path
+        if stored_path is None:
+            raise FailFile(Reason.IO, f"There is no copy of {document.title} to read.")
+        snapshot = read_snapshot(RealFileSystem(), stored_path, ingest.TEXT_BYTES)
+        if snapshot.content_hash != document.content_hash:
+            raise FailFile(Reason.CORRUPT, f"The stored copy {stored_path} is damaged.", hint="Add the file again.")
+        paths = parts.readers.read(lambda connection: origins.live_paths(connection, document.id))
+        path = paths[0] if paths else document.original_filename or stored_path
+        told = content_type.told_type(snapshot.head, snapshot.size, path)
+        name, options = wanted(path, IngestOptions(), document, paths, told)
+        # Made by other rules, its fingerprint still names the mode that was asked for.
+        made_by = document.converter_fingerprint
+        ocr: OcrMode = next((mode for mode in OCR_MODES if f" ocr-{mode}" in made_by), "auto")
+        kind = ingest.kind_of(name, options, parts.limits, parts.reader, ocr, document.type, told)
+        copy = stored_path if kind.type in CONVERTED_TYPES else None
+        content = ingest.Content(snapshot.head, snapshot.size, snapshot.content_hash, name, options, copy, None)
+        vectorize = _Vectorize(parts, Priority.LOW)
+        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
+        parts.writer.run(
+            lambda connection: commits.remade(connection, document, update, vectorize.embedder_id, parts.clock.now())
+        )
 
-            found = parts.readers.read(lambda connection: vectors.known(connection, parts.embedder_id, set(texts)))
-            missing = [text for text in dict.fromkeys(texts) if text not in found]
-            if missing:
-                found.update(zip(missing, parts.embedder.embed(missing, priority), strict=True))
-            return np.stack([found[text] for text in texts])
 
-        return vectorize
+class _Vectorize:
+    """Embeds only the texts that have no vector yet, in any version of any document.
+
+    The embedder is chosen when it is called, at the end of what may be a long conversion; `embedder_id` says which.
+    """
+
+    def __init__(self, parts: Parts, priority: Priority) -> None:
+        self._parts = parts
+        self._priority = priority
+        self.embedder_id = 0
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        embedding, readers = self._parts.embedding(), self._parts.readers
+        self.embedder_id = embedding.embedder_id
+        found = readers.read(lambda connection: vectors.known(connection, embedding.embedder_id, set(texts)))
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing:
+            found.update(zip(missing, embedding.embedder.embed(missing, self._priority), strict=True))
+        return np.stack([found[text] for text in texts])
 
 
 def _staged_path(job: Job) -> str:
@@ -203,33 +273,52 @@ def _staged_path(job: Job) -> str:
     return job.staged_path
 
 
-def _known(connection: Connection, content_hash: str) -> tuple[Document | None, list[str]]:
+def known_content(connection: Connection, content_hash: str) -> tuple[Document | None, list[str]]:
+    """Return (the document with this content, None where there is none; the paths that hold it now)."""
     document = documents.by_hash(connection, content_hash)
     return document, [] if document is None else origins.live_paths(connection, document.id)
 
 
-def _wanted(job: Job, known: Document | None, paths: Sequence[str]) -> tuple[str, IngestOptions]:
+def wanted(
+    path: str, asked: IngestOptions, known: Document | None, paths: Sequence[str], told: DocumentType | None = None
+) -> tuple[str, IngestOptions]:
     """Return the name that gives title and type (the lexically first live path's) and what was set by hand, ever.
 
-    A path whose name asks for the other lane (a web page's text in a .txt) does not speak for this one.
+    Where the content does not tell what it is, a path whose name asks for the other lane (a part of a web page in a
+    .txt) does not speak for this one.
     """
-    converted = type_of(job.path) in CONVERTED_TYPES
-    speaking = [path for path in paths if (type_of(path) in CONVERTED_TYPES) is converted]
-    first = os.fsencode(min([*speaking, job.path], key=os.fsencode))
+    converted = type_of(path) in CONVERTED_TYPES
+    speaking = [other for other in paths if told or (type_of(other) in CONVERTED_TYPES) is converted]
+    first = os.fsencode(min([*speaking, path], key=os.fsencode))
     name = os.path.basename(first).decode("utf-8", "replace")
-    options = job.options
     if known is None:
-        return name, options
+        return name, asked
+    # The language of a script says nothing about the page that the file is to be read as from now on.
+    same_type = known.type_by_hand and asked.type in (None, known.type)
     return name, IngestOptions(
-        title=options.title or (known.title if known.title_source == "hand" else None),
-        type=options.type or (known.type if known.type_by_hand else None),
-        language=options.language or (known.language if known.type_by_hand else None),
-        ocr=options.ocr,
-        password_file=options.password_file,
+        title=asked.title or (known.title if known.title_source == "hand" else None),
+        type=asked.type or (known.type if known.type_by_hand else None),
+        language=asked.language or (known.language if same_type else None),
+        ocr=asked.ocr or _ocr_by_hand(known),
+        password_file=asked.password_file,
     )
 
 
-def _as_wanted(known: Document, name: str, options: IngestOptions, kind: ingest.Kind) -> bool:
+def made_with(known: Document | None, reader: ingest.Reader) -> OcrMode:
+    """Return the OCR mode that a document was made with: who adds it again and names none wants no other.
+
+    `auto` for a new one, and for one that no mode of today's rules makes.
+    """
+    if known is None or known.type not in CONVERTED_TYPES:
+        return "auto"
+    return next((mode for mode in OCR_MODES if reader.fingerprint(mode) == known.converter_fingerprint), "auto")
+
+
+def _ocr_by_hand(known: Document) -> OcrMode | None:
+    return next((mode for mode in OCR_MODES if mode == known.metadata.get("ocr")), None)
+
+
+def as_wanted(known: Document, name: str, options: IngestOptions, kind: ingest.Kind) -> bool:
     """Return whether a document is what ingesting it again would make of it."""
     if known.type == "note":
         return True

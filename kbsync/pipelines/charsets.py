@@ -32,6 +32,7 @@ _WESTERN = dict.fromkeys("éèàçêâîôûùëïœæåäöüßñáíóúãõ¿
 _CENTRAL = dict.fromkeys("ąęłśżźćńčěřšůžýőűťďňáéíóúöüäâîôăşţ", 0.9) | dict.fromkeys("ëç", 0.5)
 _TURKISH = dict.fromkeys("ğışöüçâî", 0.9)
 _TYPOGRAPHY = frozenset("“”‘’—–…·«»№°§€©®™•„\u00a0")
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _OUTSIDE_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
@@ -106,8 +107,10 @@ def _alphabet(char: str, before: str, after: str, letters: dict[str, float], fir
         return 0.5 if char in _TYPOGRAPHY else -0.5
     if _ascii_letter(before) or _ascii_letter(after):
         return -0.5
+    if not (first <= before <= last or first <= after <= last):
+        return 0.4  # a letter alone; in a text of another alphabet it is an accented one of that
     if char.isupper():
-        return -0.5 if before.islower() else 0.85 * letters.get(char.lower(), 0.1)
+        return -1.5 if before.islower() else 0.85 * letters.get(char.lower(), 0.1)
     return letters.get(char, 0.1)
 
 
@@ -168,24 +171,39 @@ _CANDIDATES: tuple[tuple[str, Callable[[str, str, str], float]], ...] = (
     ("iso8859_2", _central),
     ("cp1254", _turkish),
 )
+_ALPHABETS = (_russian, _greek, _western, _central, _turkish)
+# Double-byte encodings hold each other's scripts: kana are in GB 18030, and no Chinese text is made of them.
+_FAMILIES = (
+    *((prefix, (_simplified,)) for prefix in ("gb",)),
+    *((prefix, (_traditional,)) for prefix in ("big5", "cp950")),
+    *((prefix, (_japanese,)) for prefix in ("shift", "cp932", "euc_j")),
+    *((prefix, (_korean,)) for prefix in ("euc_k", "cp949", "johab")),
+)
 _WIDE = tuple(
     (name, judge) for name in ("utf-16-le", "utf-16-be") for judge in (_simplified, _traditional, _japanese, _korean)
 )
 _CONVINCING = 0.3  # below it no candidate's characters look like a text of its language
 _CONVINCING_WIDE = 0.45  # any bytes are some characters of UTF-16
+_LEAD = 0.2  # of an encoding that is set in the configuration
+_UNDECODABLE = -1.0
 
 
-def legacy_encoding(data: bytes, *, cut: bool = False) -> str:
+def legacy_encoding(data: bytes, preferred: tuple[str, ...] = (), *, cut: bool = False) -> str:
     """Return the Python name of the most likely encoding of a text that is not Unicode. Never fails.
 
-    Of candidates that are as likely the first one of the list wins.
+    `preferred` ones start with a lead. Of candidates that are as likely the first one of the list wins.
     """
     sample = _sample(data)
     cut = cut or len(sample) == SAMPLE_BYTES
     scores = {name: _score(sample, name, judge, cut=cut) for name, judge in _CANDIDATES}
+    wanted = {name: _best_score(sample, name, cut=cut) for name in preferred}
+    scores |= {name: score + _LEAD for name, score in wanted.items() if score > _UNDECODABLE}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] >= _CONVINCING:
         return best
+    for name, score in wanted.items():
+        if score > _UNDECODABLE:
+            return name
     import charset_normalizer  # seldom needed, and slow to load
 
     match = charset_normalizer.from_bytes(sample).best()
@@ -195,9 +213,14 @@ def legacy_encoding(data: bytes, *, cut: bool = False) -> str:
 def wide_encoding(data: bytes) -> str | None:
     """Return UTF-16 in its byte order where the bytes are an East Asian text in it, without a mark."""
     sample = data[:SAMPLE_BYTES]
-    scores = [(_score(sample, name, judge, cut=True), name) for name, judge in _WIDE]
-    best = max(scores)
-    return best[1] if best[0] >= _CONVINCING_WIDE else None
+    score, name = max((_score(sample, name, judge, cut=True), name) for name, judge in _WIDE)
+    if score < _CONVINCING_WIDE:
+        return None
+    if _CONTROLS.search(sample):
+        return name  # half a character of UTF-16, and in no other text
+    # A short word of a single-byte encoding is often two or three common characters of UTF-16 too.
+    legacy = max(_score(sample, other, judge, cut=True) for other, judge in _CANDIDATES)
+    return name if score > legacy else None
 
 
 def _sample(data: bytes) -> bytes:
@@ -207,11 +230,17 @@ def _sample(data: bytes) -> bytes:
     return data[start : start + SAMPLE_BYTES]
 
 
+def _best_score(sample: bytes, encoding: str, *, cut: bool) -> float:
+    """Score an encoding by its language; for a single-byte one, by that which its characters look most like."""
+    judges = next((judges for prefix, judges in _FAMILIES if encoding.startswith(prefix)), _ALPHABETS)
+    return max(_score(sample, encoding, judge, cut=cut) for judge in judges)
+
+
 def _score(sample: bytes, encoding: str, judge: Callable[[str, str, str], float], *, cut: bool) -> float:
     try:
         text = codecs.getincrementaldecoder(encoding)("strict").decode(sample, not cut)
     except UnicodeDecodeError:
-        return -1.0
+        return _UNDECODABLE
     padded = f" {text} "
     scores = [
         judge(match.group(), padded[match.start() - 1], padded[match.end()])

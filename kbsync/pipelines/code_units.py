@@ -102,10 +102,11 @@ def _context(contexts: tuple[str, ...], size: Size, tokens: int) -> str | None:
 
 
 def _frame(contexts: tuple[str, ...], signature: str, size: Size) -> Frame:
-    """Return the fullest frame that leaves each part half of its room."""
-    for context in (*contexts, ""):
-        before = "\n".join(text for text in (context, signature) if text)
-        frame = Frame(before=before, first=context)
-        if frame.tokens(size) is not None:
-            return frame
+    """Return the fullest frame that leaves each part half of its room; of a long signature it has the first line."""
+    for shown in dict.fromkeys((signature, signature.partition("\n")[0])):
+        for context in (*contexts, ""):
+            before = "\n".join(text for text in (context, shown) if text)
+            frame = Frame(before=before, first=context)
+            if frame.tokens(size) is not None:
+                return frame
     return Frame()

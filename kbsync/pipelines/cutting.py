@@ -19,7 +19,8 @@ Splitter = Callable[[str, int, int], Iterator[Span]]
 
 # Each alternative is anchored by what stands before it, so that long runs of one character stay linear.
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?…])\s+|(?<=[.!?…][\"'”’)\]])\s+|(?<=[。！？])(?![。！？」』”’）])|(?<=[。！？][」』”’）])"
+    r"(?<=[.!?…])\s+|(?<=[.!?…][\"'”’)\]])\s+"
+    r"|(?<=[。！？｡])(?![。！？｡」』”’）])|(?<=[。！？｡][」』”’）])|(?<=．)(?![\d．」』”’）])"
 )
 _VISIBLE = re.compile(r"\S")
 _LINES_LOOKED_AT = 50

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import dataclass
 
 from kbsync.errors import SkipFile
 from kbsync.pipelines.charsets import legacy_encoding, wide_encoding
@@ -37,30 +38,50 @@ _CONTROLS = bytes(set(range(32)) - {0x08, 0x09, 0x0A, 0x0C, 0x0D, 0x1B}) + b"\x7
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _INVISIBLE = " \t\n\r\f\v\u00a0\u200b\u2060\ufeff"
 _SOUND_PER_BROKEN = 10  # one broken byte in a Chinese text of UTF-8 does not make it another encoding
+_BROKEN_BEYOND_DOUBT = 10_000
+_ASCII_OR_BROKEN = re.compile("[\x00-\x7f\ufffd]")
+_HOLE = 64  # NUL bytes in a row that no encoding makes: a log that was cut down while it was written begins with them
+# Halves of UTF-16 pairs, each written as a character of UTF-8: old databases and Java write so.
+_SURROGATES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A text, and the encoding that its bytes are in, by Python's name."""
+
+    text: str
+    encoding: str
 
 
 def decode(data: bytes, *, cut: bool = False) -> str:
-    r"""Return the text of a file, lines ended by `\n` only, without NUL and byte order mark.
+    """Return the text of a file, as `decoded` reads it."""
+    return decoded(data, cut=cut).text
+
+
+def decoded(data: bytes, *, cut: bool = False, preferred: tuple[str, ...] = ()) -> Decoded:
+    r"""Return the text of a file, lines ended by `\n` only, without NUL and byte order mark, and its encoding.
 
     `cut`: the data end where a limit cut them, maybe inside a character; that half character is left out.
+    `preferred`: legacy encodings by Python's names that win where the bytes leave doubt, the first one first.
     Raises SkipFile(BINARY) for what is no text, SkipFile(EMPTY) where nothing visible is in it.
     """
     if not data:
         raise _empty()
     if data.startswith(_BINARY_STARTS):
         raise _binary("its first bytes are those of a binary format")
-    text = _unicode_text(data, cut=cut)
-    if text is None:
-        text = _legacy_text(data, cut=cut)
+    if data.startswith(bytes(_HOLE)):
+        data = data.lstrip(b"\x00")
+    found = _unicode_text(data, cut=cut) or _legacy_text(data, preferred, cut=cut)
+    text = found.text
     if len(_CONTROL_CHARACTERS.findall(text[:_LOOKED_AT])) > max(8, _MOST_NULS_IN_TEXT * len(text[:_LOOKED_AT])):
         raise _binary("too many of its characters are control characters")
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip(_INVISIBLE):
         raise _empty()
-    return text
+    return Decoded(text, codecs.lookup(found.encoding).name)
 
 
-def _unicode_text(data: bytes, *, cut: bool) -> str | None:
+def _unicode_text(data: bytes, *, cut: bool) -> Decoded | None:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _lenient(data[len(mark) :], encoding, cut=cut)
@@ -71,11 +92,11 @@ def _unicode_text(data: bytes, *, cut: bool) -> str | None:
         text = codecs.getincrementaldecoder("utf-8")("strict").decode(data, not cut)
     except UnicodeDecodeError:
         return _mostly_utf8(data, cut=cut)
-    return _japanese_mail(data) or text
+    return _japanese_mail(data) or Decoded(text, "utf-8")
 
 
-def _lenient(data: bytes, encoding: str, *, cut: bool) -> str:
-    return codecs.getincrementaldecoder(encoding)("replace").decode(data, not cut)
+def _lenient(data: bytes, encoding: str, *, cut: bool) -> Decoded:
+    return Decoded(codecs.getincrementaldecoder(encoding)("replace").decode(data, not cut), encoding)
 
 
 def _wide_encoding(data: bytes) -> str | None:
@@ -113,30 +134,46 @@ def _reads_well(sample: bytes, encoding: str) -> bool:
     return odd + 5 * text.count("\ufffd") <= 0.02 * len(text)
 
 
-def _mostly_utf8(data: bytes, *, cut: bool) -> str | None:
-    text = _lenient(data, "utf-8", cut=cut)
-    broken = text.count("\ufffd")
-    sound = len(re.sub(r"[\x00-\x7f\ufffd]", "", text))
-    return text if sound >= _SOUND_PER_BROKEN * broken else None
+def _mostly_utf8(data: bytes, *, cut: bool) -> Decoded | None:
+    if _SURROGATES.search(data):
+        try:
+            text = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode(data, not cut)
+            return Decoded(paired(text), "utf-8")
+        except UnicodeDecodeError:
+            pass  # it is broken in other ways too: those decide
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    broken = sound = 0
+    for start in range(0, len(data), _LOOKED_AT):  # in blocks: a text in another encoding is told by the first one
+        block = decoder.decode(data[start : start + _LOOKED_AT])
+        broken += block.count("\ufffd")
+        sound += len(_ASCII_OR_BROKEN.sub("", block))
+        if broken > _BROKEN_BEYOND_DOUBT and sound < broken:
+            return None
+    return _lenient(data, "utf-8", cut=cut) if sound >= _SOUND_PER_BROKEN * broken else None
 
 
-def _japanese_mail(data: bytes) -> str | None:
+def paired(text: str) -> str:
+    """Make characters of pairs of surrogates, and U+FFFD of those that are alone: nothing could store these."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _japanese_mail(data: bytes) -> Decoded | None:
     """Read ISO-2022-JP, which looks like ASCII with escapes. None where it is not that."""
     if b"\x1b$" not in data:
         return None
     try:
-        return data.decode("iso2022_jp")
+        return Decoded(data.decode("iso2022_jp"), "iso2022_jp")
     except UnicodeDecodeError:
         return None
 
 
-def _legacy_text(data: bytes, *, cut: bool) -> str:
+def _legacy_text(data: bytes, preferred: tuple[str, ...], *, cut: bool) -> Decoded:
     sample = data[:_LOOKED_AT]
     if sample.count(0) > max(1, _MOST_NULS_IN_LEGACY_TEXT * len(sample)):
         raise _binary("it has NUL bytes and is no Unicode text")
     if _controls(sample):
         raise _binary("too many of its bytes are control characters")
-    return _lenient(data, legacy_encoding(data, cut=cut), cut=cut)
+    return _lenient(data, legacy_encoding(data, preferred, cut=cut), cut=cut)
 
 
 def _controls(sample: bytes) -> bool:

@@ -18,23 +18,27 @@ from docling_core.types.doc.document import (
     ContentLayer,
     DocItem,
     DoclingDocument,
+    GroupItem,
     PictureItem,
     SectionHeaderItem,
     TableItem,
     TextItem,
 )
-from docling_core.types.doc.labels import DocItemLabel
+from docling_core.types.doc.labels import DocItemLabel, GroupLabel
 
 from kbsync.model import ChunkLimits, JsonValue, Parsed, Piece, TokenCounter
 from kbsync.pipelines import router
 from kbsync.pipelines.cutting import Block, cut
 from kbsync.pipelines.parts import Frame, parts
 from kbsync.pipelines.room import Room, Size, clipped_title
+from kbsync.pipelines.table import MOST_CHUNKS_A_SHEET, record_pieces, row_of
 
 # The dots of a table of contents: each would be a token.
 _LEADERS = re.compile(r"[ \t]*(?:\.[ \t]?){6,}")
 # Layout takes some paragraphs for headers; as one, it would head every piece up to the next header.
 _LONGEST_HEADER = 200
+# Under this name the converter writes what it found beyond what Docling knows.
+REMEMBERED = "kbsync"
 _CAPTION = re.compile(r"(?:Tab(?:le|elle|leau|la|ella|\.)|Таблица|表|표)\s*(?:\d|[IVX]+\b)", re.IGNORECASE)
 
 
@@ -60,30 +64,58 @@ class _Serializers(BaseSerializerProvider):
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What is better not cut: a paragraph, a list, a table. `figure` names the picture that it belongs to."""
+    """What is better not cut: a paragraph, a list, a table. `figure` and `sheet` name what it belongs to."""
 
     text: str
     kind: str
     chain: tuple[str, ...]
     figure: str | None
     items: tuple[DocItem, ...]
+    sheet: str | None = None
 
 
-def parse_document(document: DoclingDocument, name: str, limits: ChunkLimits, counter: TokenCounter) -> Parsed:
+def parse_document(
+    document: DoclingDocument,
+    name: str,
+    limits: ChunkLimits,
+    counter: TokenCounter,
+    title_by_hand: str | None = None,
+) -> Parsed:
     """Return the pieces of a document. `name` is its file name: without a title of its own, it is part of every chunk.
 
+    `title_by_hand` is what chunks are headed with in place of both; the document's own title then heads its sections.
     Of more than `limits.max_chunks` pieces the first are kept: `truncated`.
     """
     document = _without_long_headers(document)
     title = title_of(document)
     clipped = clipped_title(title, limits, counter) if title else None
-    room = Room(clipped or router.title_of(Parsed(()), name), limits, counter)
-    pieces = tuple(islice(_pieces(document, _with_captions(_units(document, title)), room), limits.max_chunks + 1))
-    return Parsed(pieces[: limits.max_chunks], clipped, truncated=len(pieces) > limits.max_chunks)
+    room = Room(title_by_hand or clipped or router.title_of(Parsed(()), name), limits, counter)
+    cut_sheets: list[str] = []
+    found = _pieces(document, _with_captions(_units(document, None if title_by_hand else title)), room, cut_sheets)
+    pieces = tuple(islice(found, limits.max_chunks + 1))
+    metadata: dict[str, JsonValue] = {}
+    if left_out := remembered(document, "chapters_left_out"):
+        metadata["chapters_left_out"] = left_out
+    if remembered(document, "rows_left_out"):
+        metadata["rows_left_out"] = True
+    if cut_sheets:
+        metadata |= {"sheets_cut": cut_sheets, "chunks_a_sheet": MOST_CHUNKS_A_SHEET}
+    truncated = len(pieces) > limits.max_chunks or bool(metadata) or bool(remembered(document, "cut"))
+    if why := remembered(document, "plain_text"):
+        metadata["plain_text"] = why
+    return Parsed(pieces[: limits.max_chunks], clipped, metadata=metadata, truncated=truncated)
+
+
+def remembered(document: DoclingDocument, field: str) -> Any:
+    """Return what the converter wrote into a document beyond what Docling knows, None where it wrote nothing."""
+    fields: dict[str, Any] = document.body.meta.get_custom_part() if document.body.meta else {}
+    return fields.get(f"{REMEMBERED}__{field}")
 
 
 def title_of(document: DoclingDocument) -> str | None:
-    """Return the title in the text, else the one beside it (that of a browser's tab)."""
+    """Return the title that a book names, else the one in the text, else the one beside it (of a browser's tab)."""
+    if title := remembered(document, "title"):
+        return " ".join(str(title).split())
     titles = [item for item in document.texts if item.label == DocItemLabel.TITLE and item.text.strip()]
     titles.sort(key=lambda item: item.content_layer != ContentLayer.BODY)
     return " ".join(titles[0].text.split()) if titles else None
@@ -112,9 +144,11 @@ def _units(document: DoclingDocument, title: str | None) -> Iterator[_Unit]:
             text, chain = chain[-1], chain[:-1]
         if chain and chain[0] == title:
             chain = chain[1:]
+        items = tuple(chunk.meta.doc_items)
+        if sheet := _sheet(document, items):
+            chain = (sheet, *chain)
         if text:
-            items = tuple(chunk.meta.doc_items)
-            yield _Unit(text, _kind(items), chain, _figure(items), items)
+            yield _Unit(text, _kind(items), chain, _figure(items), items, sheet)
 
 
 def _with_captions(units: Iterable[_Unit]) -> Iterator[_Unit]:
@@ -147,7 +181,33 @@ def _figure(items: tuple[DocItem, ...]) -> str | None:
     return None
 
 
-def _pieces(document: DoclingDocument, units: Iterable[_Unit], room: Room) -> Iterator[Piece]:
+def _sheet(document: DoclingDocument, items: tuple[DocItem, ...]) -> str | None:
+    """Return the name of the sheet of a workbook that an item is on."""
+    parent = items[0].parent if items else None
+    while parent is not None:
+        above = parent.resolve(document)
+        if isinstance(above, GroupItem) and above.label == GroupLabel.SHEET:
+            return " ".join(above.name.split())
+        parent = above.parent
+    return None
+
+
+def _pieces(document: DoclingDocument, units: Iterable[_Unit], room: Room, cut_sheets: list[str]) -> Iterator[Piece]:
+    """Yield the pieces; of a sheet with too many the first, and its name into `cut_sheets`."""
+    yielded: dict[str, int] = {}
+    for sheet, piece in _pieces_of_sheets(document, units, room):
+        if sheet is not None:
+            yielded[sheet] = yielded.get(sheet, 0) + 1
+            if yielded[sheet] > MOST_CHUNKS_A_SHEET:
+                if sheet not in cut_sheets:
+                    cut_sheets.append(sheet)
+                continue
+        yield piece
+
+
+def _pieces_of_sheets(
+    document: DoclingDocument, units: Iterable[_Unit], room: Room
+) -> Iterator[tuple[str | None, Piece]]:
     """Pack neighbours under the same headers; tables, and figures with what is written in them, stay apart.
 
     A piece ends with its page, so that the page it names holds all of it; Docling itself joins the paragraphs that
@@ -165,10 +225,13 @@ def _pieces(document: DoclingDocument, units: Iterable[_Unit], room: Room) -> It
         group = list(members)
         header = room.header(group[0].chain)
         size = room.size(header)
-        if group[0].kind == "table":
-            yield from _table(document, group[0], header, size, room.limits.max_chunks + 1)
-        else:
-            yield from _prose(document, group, header, size)
+        most = (room.limits.max_chunks if group[0].sheet is None else MOST_CHUNKS_A_SHEET) + 1
+        pieces = (
+            _table(document, group[0], header, size, most)
+            if group[0].kind == "table"
+            else _prose(document, group, header, size)
+        )
+        yield from ((group[0].sheet, piece) for piece in pieces)
 
 
 def _prose(document: DoclingDocument, group: list[_Unit], header: str | None, size: Size) -> Iterator[Piece]:
@@ -202,6 +265,12 @@ def _table(document: DoclingDocument, unit: _Unit, header: str | None, size: Siz
         frame = Frame(before=unit.text[begin:body].rstrip())
         if caption := unit.text[:begin].strip():
             yield from _prose(document, [replace(unit, text=caption, kind="section")], header, size)
+    grid = next((item.data.grid for item in unit.items if isinstance(item, TableItem)), [])
+    if head and frame.tokens(size) is None and len(grid) > 1:
+        lines = (row_of(cell.text for cell in row) for row in grid)
+        found = record_pieces(next(lines), lines, size.less(0))
+        yield from (replace(piece, section_header=header, metadata={**place, **piece.metadata}) for piece in found)
+        return
     for part in parts(unit.text, (begin, len(unit.text)), (body, len(unit.text)), frame, size, most):
         metadata = {**place, **({"part": part.number} if part.number else {})}
         yield Piece(part.text, "table", header, metadata=metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 import zlib
@@ -9,12 +10,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from importlib import metadata
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kbsync.errors import FailFile
 from kbsync.file_types import DocumentType, ending_of
 from kbsync.model import Conversion, ConversionRequest, OcrMode, TokenCounter
-from kbsync.pipelines import document_limits
+from kbsync.pipelines import document_limits, sheet_rows, web_page
+from kbsync.pipelines.epub import Book, read_book
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
     from docling_core.types.doc.document import DoclingDocument
 
 # Raised when the same bytes would give another document.
-CONVERTER_VERSION = 1
+CONVERTER_VERSION = 2
 _PACKAGES = ("docling", "docling-core", "rapid-layout", "rapid-table", "rapidocr")
-_ARCHIVES: frozenset[DocumentType] = frozenset({"docx", "pptx", "xlsx", "epub"})
+_ARCHIVES: frozenset[DocumentType] = frozenset({"docx", "pptx", "xlsx"})
 # Docling goes by the ending; a type set by hand may have any.
 _ENDINGS: dict[DocumentType, str] = {
     "pdf": ".pdf",
@@ -33,10 +35,8 @@ _ENDINGS: dict[DocumentType, str] = {
     "pptx": ".pptx",
     "xlsx": ".xlsx",
     "html": ".html",
-    "epub": ".epub",
-    "email": ".eml",
+    "epub": ".html",  # the chapters on one page
 }
-_OURS = "kbsync"
 _CAUSES_LOOKED_AT = 20
 
 
@@ -67,22 +67,30 @@ def warm_up(ocr: OcrMode, languages: tuple[str, ...], threads: int, models: str 
 def convert(request: ConversionRequest, open_counter: Callable[[str], TokenCounter]) -> Conversion:
     """Convert a document, or take the kept conversion of it, and cut it into pieces.
 
+    A web page or book whose markup Docling cannot read becomes plain text under its headings.
     Raises FailFile: CORRUPT, PASSWORD_REQUIRED, TOO_COMPLEX, MODEL; SkipFile for a web page that is empty or binary.
     """
     _offline()
+    counter = _counter(open_counter, request.tokenizer_json)
     try:
-        document = _kept(request.kept) if request.kept else _converted(request)
-        from kbsync.pipelines.docling_chunks import parse_document
+        return _conversion(_kept(request.kept) if request.kept else _converted(request), request, counter)
+    except (RecursionError, FailFile) as error:
+        failure = _verdict(error, request.name)
+        is_page = request.type in ("html", "epub") and not request.kept
+        if not is_page or failure.reason not in (Reason.TOO_COMPLEX, Reason.CORRUPT):
+            raise failure from error
+    # Whatever is the matter with its markup, the text of a page can be read.
+    return _conversion(_plain(request, failure), request, counter)
 
-        parsed = parse_document(document, request.name, request.limits, _counter(open_counter, request.tokenizer_json))
-        content = zlib.compress(document.model_dump_json(exclude_none=True).encode())
-    except RecursionError as error:
-        raise _verdict(error, request.name) from error
+
+def _conversion(document: DoclingDocument, request: ConversionRequest, counter: TokenCounter) -> Conversion:
+    from kbsync.pipelines.docling_chunks import parse_document
+
     return Conversion(
-        parsed=parsed,
+        parsed=parse_document(document, request.name, request.limits, counter, request.title),
         page_count=document.num_pages() or None,
         ocr_pages=_ocr_pages(document),
-        document=content,
+        document=zlib.compress(document.model_dump_json(exclude_none=True).encode()),
         converter=converter_fingerprint(request.ocr, request.languages, request.models),
     )
 
@@ -105,8 +113,12 @@ def _kept(path: str) -> DoclingDocument:
 
 
 def _converted(request: ConversionRequest) -> DoclingDocument:
-    source = _source(request)
+    book = _book(request) if request.type == "epub" else None
+    source = _source(request, book)
+    rows_left_out = False
     try:
+        if request.type == "xlsx":
+            source, rows_left_out = _fewer_rows(source, request.name)
         result = _run(request, source)
     except FailFile:
         raise
@@ -115,12 +127,39 @@ def _converted(request: ConversionRequest) -> DoclingDocument:
     document: DoclingDocument = result.document
     if result.errors and not document.texts and not document.tables:
         raise _failed(request.name)
+    _show_lone_headers(document)
     read = sorted(number for number, page in result.confidence.pages.items() if page.ocr_score == page.ocr_score)
-    _remember(document, read)
+    _remember(document, "ocr_pages", read)
+    if book is not None:
+        _remember_book(document, book)
+    if rows_left_out:
+        _remember(document, "rows_left_out", True)
     return document
 
 
-def _source(request: ConversionRequest) -> tuple[str, BytesIO]:
+def _show_lone_headers(document: DoclingDocument) -> None:
+    """Make text of running headers and footers where a document has nothing else: layout takes a lone line for one."""
+    from docling_core.types.doc.document import ContentLayer
+
+    shown = (item for item in document.texts if item.content_layer is ContentLayer.BODY and item.text.strip())
+    if document.pages and not document.tables and not any(shown):
+        for item in document.texts:
+            item.content_layer = ContentLayer.BODY
+
+
+def _remember_book(document: DoclingDocument, book: Book) -> None:
+    _remember(document, "title", book.title)
+    _remember(document, "chapters_left_out", list(book.left_out))
+
+
+def _book(request: ConversionRequest) -> Book:
+    with open(request.path, "rb") as file:
+        data = file.read()
+    document_limits.check_office(data, request.name)
+    return read_book(data, request.name)
+
+
+def _source(request: ConversionRequest, book: Book | None) -> tuple[str, BytesIO]:
     """Return a name whose ending says the type, and the bytes as Docling gets them. Raises FailFile for bad ones."""
     ending = _ENDINGS.get(request.type) or ending_of(request.path) or ending_of(request.name)
     upright = None
@@ -132,13 +171,48 @@ def _source(request: ConversionRequest) -> tuple[str, BytesIO]:
         upright = _upright(request)
     if upright is not None:
         return f"document{'.png' if request.type == 'image' else ending}", upright
+    if request.type in ("html", "epub"):
+        page, cut = (book.page, False) if book else document_limits.read_web_page(request.path)
+        document_limits.check_web_page(page, request.name, cut=cut)
+        # The mark says what it is in, whatever the page says.
+        return f"document{ending}", BytesIO(codecs.BOM_UTF8 + page.encode("utf-8", "replace"))
     with open(request.path, "rb") as file:
         data = file.read()
     if request.type in _ARCHIVES:
         document_limits.check_office(data, request.name)
-    elif request.type == "html":
-        data = document_limits.html_as_utf8(data, request.name)
     return f"document{ending}", BytesIO(data)
+
+
+def _fewer_rows(source: tuple[str, BytesIO], name: str) -> tuple[tuple[str, BytesIO], bool]:
+    """Return a workbook without the rows that no chunk has room for, and whether it had such."""
+    data, shortened = sheet_rows.first_rows(source[1].getvalue())
+    document_limits.check_sheets(data, name)
+    return (source[0], BytesIO(data)), shortened
+
+
+def _plain(request: ConversionRequest, failure: FailFile) -> DoclingDocument:
+    """Return the text of a web page or book that Docling cannot read, under its headings, and say why it is so."""
+    from docling_core.types.doc.document import ContentLayer, DoclingDocument
+    from docling_core.types.doc.labels import DocItemLabel
+
+    book = _book(request) if request.type == "epub" else None
+    page, cut = (book.page, False) if book else document_limits.read_web_page(request.path)
+    document = DoclingDocument(name="document")
+    if title := web_page.title_of_page(page):
+        document.add_title(title, content_layer=ContentLayer.FURNITURE)
+    for number, (level, text) in enumerate(web_page.sections_of_page(page)):
+        if number == document_limits.MOST_PLAIN_SECTIONS:
+            cut = True
+            break
+        if level:
+            document.add_heading(text, level=level)
+        else:
+            document.add_text(label=DocItemLabel.TEXT, text=text)
+    if book is not None:
+        _remember_book(document, book)
+    _remember(document, "plain_text", failure.message.removeprefix(f"{request.name}: "))
+    _remember(document, "cut", cut)
+    return document
 
 
 def _upright(request: ConversionRequest) -> BytesIO | None:
@@ -172,7 +246,7 @@ def ready_converter(
         from docling.datamodel.base_models import InputFormat
 
         converter = _converter(ocr, languages, threads, models)
-        converter.initialize_pipeline(InputFormat(document_type))
+        converter.initialize_pipeline(InputFormat("html" if document_type == "epub" else document_type))
     except Exception as error:  # the libraries below have no common class
         raise _unusable(error) from error
     return converter
@@ -192,8 +266,6 @@ def _converter(ocr: OcrMode, languages: tuple[str, ...], threads: int, models: s
     )
     from docling.document_converter import (
         DocumentConverter,
-        EmailFormatOption,
-        EpubFormatOption,
         ExcelFormatOption,
         FormatOption,
         HTMLFormatOption,
@@ -240,8 +312,6 @@ def _converter(ocr: OcrMode, languages: tuple[str, ...], threads: int, models: s
         InputFormat.DOCX: WordFormatOption(pipeline_options=plain),
         InputFormat.PPTX: PowerpointFormatOption(pipeline_options=plain),
         InputFormat.XLSX: ExcelFormatOption(pipeline_options=plain),
-        InputFormat.EPUB: EpubFormatOption(pipeline_options=plain),
-        InputFormat.EMAIL: EmailFormatOption(pipeline_options=plain),
     }
     return DocumentConverter(allowed_formats=list(options), format_options=options)
 
@@ -255,18 +325,21 @@ def _ocr_languages(languages: tuple[str, ...]) -> list[str]:
     return [language if language in own or ":" in language else f"iso:{language}" for language in languages[:1]]
 
 
-def _remember(document: DoclingDocument, ocr_pages: list[int]) -> None:
-    """Write into the document which pages OCR read, so that a kept conversion still knows it."""
+def _remember(document: DoclingDocument, field: str, value: object) -> None:
+    """Write into the document what Docling does not know of it, so that a kept conversion still knows it."""
     from docling_core.types.doc.document import BaseMeta
 
+    from kbsync.pipelines.docling_chunks import REMEMBERED
+
     meta = document.body.meta or BaseMeta()
-    meta.set_custom_field(_OURS, "ocr_pages", ocr_pages)
+    meta.set_custom_field(REMEMBERED, field, value)
     document.body.meta = meta
 
 
 def _ocr_pages(document: DoclingDocument) -> tuple[int, ...]:
-    fields: dict[str, Any] = document.body.meta.get_custom_part() if document.body.meta else {}
-    return tuple(fields.get(f"{_OURS}__ocr_pages", ()))
+    from kbsync.pipelines.docling_chunks import remembered
+
+    return tuple(remembered(document, "ocr_pages") or ())
 
 
 def _verdict(error: BaseException, name: str) -> FailFile:

@@ -18,6 +18,10 @@ class Draft:
     title: str | None = None
     language: str | None = None
     metadata: Metadata = field(default_factory=dict)
+    # Something was left out before the cutting.
+    truncated: bool = False
+    # No more pieces than this are wanted, where the pipeline has a limit of its own.
+    most_pieces: int | None = None
 
 
 def piece_of(lines: Lines, start: int, end: int, kind: str, section_header: str | None = None) -> Piece:

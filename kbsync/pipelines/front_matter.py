@@ -11,7 +11,7 @@ from kbsync.model import JsonValue
 from kbsync.pipelines.lines import Lines
 
 _MOST_LINES = 500
-_KEY = re.compile(r"([A-Za-z_][\w .-]{0,60}):(?:[ \t]+(.*))?$")
+_KEY = re.compile(r"([\"']?)([^\W\d][\w .-]{0,60})\1:(?:[ \t]+(.*))?$")
 _BLOCK_SCALARS = frozenset({"|", ">", "|-", ">-", "|+", ">+"})
 
 
@@ -63,7 +63,7 @@ def _simple_yaml(rows: list[str]) -> dict[str, JsonValue]:
     for row in rows:
         match = _KEY.match(row)
         if match:
-            key, given = match.group(1).strip(), (match.group(2) or "").strip()
+            key, given = match.group(2).strip(), (match.group(3) or "").strip()
             values[key] = "" if given in _BLOCK_SCALARS else _scalar(given)
         elif key is not None and row.strip() and (row[0].isspace() or row.startswith("- ")):
             values[key] = _continued(values[key], row.strip())

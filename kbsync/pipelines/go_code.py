@@ -21,11 +21,15 @@ _DECLARATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What a line is in the syntax. `whole`: no bracket, string or comment goes on after it."""
+    """What a line is in the syntax. `whole`: no bracket, string or comment goes on after it.
+
+    `opens`: a body begins at its end.
+    """
 
     top: bool
     comment: bool
     whole: bool
+    opens: bool = False
 
 
 def go_units(lines: Lines) -> list[Unit]:
@@ -37,11 +41,11 @@ def _rows(lines: Lines) -> list[_Row]:
     """Return the syntax of each line; index 0 is line 1."""
     rows: list[_Row] = []
     depth = 0
-    top, comment, line_start = True, False, 0
+    top, comment, line_start, last = True, False, 0, ""
     for match in _TOKEN.finditer(lines.text):
         token = match.group()
         if token == "\n":
-            rows.append(_Row(top, comment, depth == 0))
+            rows.append(_Row(top, comment, depth == 0, depth == 1 and last == "{"))
             top, comment, line_start = depth == 0, False, match.end()
             continue
         if token.startswith(("//", "/*")) and not lines.text[line_start : match.start()].strip():
@@ -51,6 +55,8 @@ def _rows(lines: Lines) -> list[_Row]:
             top = False
         if "\n" in token:
             line_start = match.start() + token.rfind("\n") + 1
+        if not token.startswith("//"):
+            last = token
         if token in "{([":
             depth += 1
         elif token in "})]":
@@ -74,13 +80,14 @@ def _units(lines: Lines, rows: list[_Row]) -> Iterator[Unit]:
         first_line = number
         while first_line - 1 > after_line and rows[first_line - 2].comment:
             first_line -= 1
-        yield _unit(lines, match, first_line, number, last_line)
+        opening = next((row for row in range(number, last_line + 1) if rows[row - 1].opens), number)
+        signature = lines.text[lines.start(number) : lines.end(opening)]
+        yield _unit(match, first_line, last_line, signature)
         after_line = last_line
         number = last_line + 1
 
 
-def _unit(lines: Lines, match: re.Match[str], first_line: int, number: int, last_line: int) -> Unit:
-    signature = lines.line(number)
+def _unit(match: re.Match[str], first_line: int, last_line: int, signature: str) -> Unit:
     if match["type"]:
         group = match["type"] == "("
         return Unit(first_line, last_line, "class", "types" if group else match["type"], signature=signature)

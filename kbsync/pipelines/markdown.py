@@ -56,13 +56,16 @@ def read_markdown(text: str) -> Draft:
         front = replace(front, last_line=0)
         found = (Stretch("prose", 1, len(lines)),)
     tops = [item for item in found if isinstance(item, Header) and item.level == 1]
-    title = _text(front.values, "title") or (tops[0].title if tops else None)
+    named = _text(front.values, "title")
+    title = named or (tops[0].title if tops else None)
+    front_lines = (Stretch("prose", 1, front.last_line),) if named and front.last_line else ()
     alone = tops[0] if len(tops) == 1 and tops[0].title == title else None
 
     def pieces(room: Room) -> Iterator[Piece]:
-        # A title that had to be cut stays in the text in full.
+        # A title that had to be cut, or gave way to one set by hand, stays in the text in full.
         shown_elsewhere = alone if alone and alone.title == room.title else None
-        return _pieces(lines, _sections(found, alone, shown_elsewhere), room)
+        hidden = front_lines if named and " ".join(named.split()) != room.title else ()
+        return _pieces(lines, _sections((*hidden, *found), alone, shown_elsewhere), room)
 
     return Draft(cut=pieces, title=title, metadata=front.values)
 
@@ -233,7 +236,7 @@ def _parts(lines: Lines, stretch: Stretch, size: Size, header: str | None, most:
     first, last = stretch.first_line, stretch.last_line
     opening = lines.line(first)
     if stretch.kind == "fence":
-        closing = lines.line(last) if last > first and not lines.line(last).strip().strip(opening.strip()[0]) else ""
+        closing = lines.line(last) if stretch.closed else ""
         frame = Frame(before=opening, after=closing)
         body = lines.start(first + 1), lines.start(last) if closing else lines.end(last)
     else:

@@ -12,6 +12,9 @@ from kbsync.pipelines.lines import Lines
 DEEPEST_SPLIT = 3  # `####` and deeper stay with their section
 _NO_SETEXT = re.compile(r"\s*(?:[-*+>|#]|\d{1,9}[.)]\s)")
 _ATTRIBUTES = re.compile(r"\{ ?[#.:][^{}]*\}$")
+# What may stand before a fence on its line: it belongs to a list item or a quotation then.
+_CONTAINER = re.compile(r"(?:[ \t]*(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])))*[ \t]*")
+_HTML = re.compile(r"[ \t]*(?:(?P<comment><!--)|<(?P<tag>pre|script|style|textarea)(?=[\s>]|$))")
 _LONGEST_MARKUP = 10_000  # characters of a line that is looked at for markup; longer ones are text
 
 
@@ -27,11 +30,21 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Lines that belong together, without blank ones around."""
+    """Lines that belong together, without blank ones around. `closed`: the last line is that of a fence's end."""
 
     kind: Literal["prose", "fence", "table"]
     first_line: int
     last_line: int
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """A fence's opening: its marker and how far it is indented. `quoted`: each of its lines begins with `>`."""
+
+    marker: str
+    indentation: int
+    quoted: bool
 
 
 def scan(lines: Lines, first_line: int) -> Iterator[Header | Stretch]:
@@ -65,10 +78,10 @@ class _Scan:
 
     def _block(self, line: str, number: int) -> tuple[list[Header | Stretch], int]:
         """Return what begins or ends at this line, and the line to go on with."""
-        marker = _fence(line)
-        if marker:
-            last = self._fence_end(number, marker)
-            return [*self._close(number - 1), Stretch("fence", number, last)], last + 1
+        fence = _fence(line)
+        if fence:
+            last, is_closed = self._fence_end(number, fence)
+            return [*self._close(number - 1), Stretch("fence", number, last, is_closed)], last + 1
         after = self._after_html(line, number)
         if after:
             self._open = self._open or number
@@ -86,7 +99,7 @@ class _Scan:
             return [Header(level, _title(self._lines.line(number - 1)), number - 1, number)], number + 1
         if "|" in line and number < len(self._lines) and _is_delimiter_row(self._lines.line(number + 1)):
             last = number + 1
-            while last < len(self._lines) and not self._lines.is_blank(last + 1):
+            while last < len(self._lines) and not self._ends_table(last + 1):
                 last += 1
             return [*self._close(number - 1), Stretch("table", number, last)], last + 1
         self._open = self._open or number
@@ -107,32 +120,70 @@ class _Scan:
             self._lines.is_blank(row) or _atx(self._lines.line(row), row) for row in range(self._open, last + 1)[:20]
         )
 
-    def _fence_end(self, number: int, marker: str) -> int:
+    def _ends_table(self, number: int) -> bool:
+        """Say whether a line is no row: it is blank or begins a block of its own."""
+        line = self._lines.line(number)
+        if not line or line.isspace():
+            return True
+        if len(line) > _LONGEST_MARKUP:
+            return False
+        return bool(_fence(line) or _atx(line, number) or _HTML.match(line) or line.lstrip().startswith(">"))
+
+    def _fence_end(self, number: int, fence: _Fence) -> tuple[int, bool]:
+        """Return the last line of a fence and whether it is its closing line."""
+        if fence.quoted or fence.marker not in self._endless:
+            for row in range(number + 1, len(self._lines) + 1):
+                line = self._lines.line(row).strip()
+                if fence.quoted:
+                    if not line.startswith(">"):
+                        return row - 1, False
+                    line = line.lstrip("> \t")
+                if line.startswith(fence.marker) and not line.strip(fence.marker[0]):
+                    return row, True
+            if fence.quoted:
+                return len(self._lines), False
+            self._endless.add(fence.marker)
+        return self._item_end(number, fence.indentation), False
+
+    def _item_end(self, number: int, indentation: int) -> int:
+        """Return the last line of the list item that an open fence is in; one that is in none goes on to the end."""
+        if indentation == 0:
+            return len(self._lines)
+        last = number
         for row in range(number + 1, len(self._lines) + 1):
-            line = self._lines.line(row).strip()
-            if line.startswith(marker) and not line.strip(marker[0]):
-                return row
-        return len(self._lines)
+            line = self._lines.line(row)
+            if line and not line.isspace():
+                if len(line) - len(line.lstrip()) < indentation:
+                    return last
+                last = row
+        return last
 
     def _after_html(self, line: str, number: int) -> int | None:
-        """Return the line after a comment or preformatted text, in which nothing is markup."""
-        text = line.lstrip()
-        for opening, closing in (("<!--", "-->"), ("<pre", "</pre>")):
-            if text.startswith(opening) and closing not in self._endless:
-                place = self._lines.text.find(closing, self._lines.start(number))
-                if place != -1:
-                    return self._lines.at(place) + 1
-                self._endless.add(closing)
+        """Return the line after a comment, preformatted text, script or style, in which nothing is markup."""
+        match = _HTML.match(line)
+        if match is None:
+            return None
+        closing = "-->" if match["comment"] else f"</{match['tag']}>"
+        if closing in self._endless:
+            return None
+        place = self._lines.text.find(closing, self._lines.start(number))
+        if place != -1:
+            return self._lines.at(place) + 1
+        self._endless.add(closing)
         return None
 
 
-def _fence(line: str) -> str | None:
-    """Return the marker of a fence's opening line. Any indentation: fences in lists are indented too."""
-    text = line.lstrip()
+def _fence(line: str) -> _Fence | None:
+    """Read a fence's opening line. Any indentation: fences in lists are indented too."""
+    container = _CONTAINER.match(line)
+    before = container.group() if container else ""
+    text = line[len(before) :]
     for char in "`~":
         if text.startswith(char * 3):
             info = text.lstrip(char)
-            return None if char == "`" and "`" in info else text[: len(text) - len(info)]
+            if char == "`" and "`" in info:
+                return None
+            return _Fence(text[: len(text) - len(info)], len(before), ">" in before)
     return None
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape, glob
 from typing import Literal
@@ -86,6 +87,41 @@ _ON_HUB = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class HubEmbedder:
+    """An embedding model that can be fetched by name. `prompts` are what its card asks for before a text."""
+
+    name: str
+    repository: str
+    dimension: int
+    size: int
+    license: str
+    prompts: Mapping[str, str] | None = None
+
+    def folder(self, models_dir: str) -> str:
+        """Return where it lies below the models' folder; its last part is the model's name in the index."""
+        return os.path.join(models_dir, self.repository.replace("/", "--"))
+
+
+# Bytes as of their weights; prompts that are not given here come with the model's own files.
+HUB_EMBEDDERS = (
+    HubEmbedder(
+        "multilingual",
+        "intfloat/multilingual-e5-small",
+        384,
+        471_000_000,
+        "MIT",
+        {"query": "query: ", "document": "passage: "},
+    ),
+    HubEmbedder("bge-m3", "BAAI/bge-m3", 1024, 2_270_000_000, "MIT"),
+    HubEmbedder("qwen3", "Qwen/Qwen3-Embedding-0.6B", 1024, 1_190_000_000, "Apache-2.0"),
+)
+# What sentence-transformers reads of a model; its weights as safetensors only, which run no code.
+_EMBEDDER_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "README.md")
+_NOT_OF_EMBEDDER = ("onnx/*", "openvino/*")
+_PROMPTS_FILE = "config_sentence_transformers.json"
+
+
 def packaged_models() -> list[Model]:
     """Return the models for documents that come inside packages. Imports none of these."""
     return [_in_wheel(model) for model in _IN_WHEELS]
@@ -106,6 +142,57 @@ def fetch_docling_models(folder: str, *, progress: bool) -> None:
 
     What came before an interruption is kept; the next call goes on with it.
     """
+    for model in _ON_HUB:
+        if _on_hub(model, folder).path is not None:
+            continue
+        hint = "Documents are read with the packaged models all the same; try again when the network is there."
+        place = os.path.join(folder, model.folder)
+        _fetch(model.name, model.repository, model.revision, model.files, (), place, progress=progress, hint=hint)
+        if _on_hub(model, folder).path is None:
+            raise FailFile(
+                Reason.MODEL,
+                f"huggingface.co/{model.repository} does not hold the files of {model.name} any more.",
+                hint="Stay with the packaged models, or update kbsync.",
+            )
+
+
+def fetch_embedder(model: HubEmbedder, models_dir: str, *, progress: bool) -> None:
+    """Fetch an embedding model, without the prompts it wants. Raises FailFile(MODEL).
+
+    What came before an interruption is kept; the next call goes on with it.
+    """
+    place = model.folder(models_dir)
+    hint = "The model in use stays; try again when the network is there."
+    _fetch(model.name, model.repository, "main", _EMBEDDER_FILES, _NOT_OF_EMBEDDER, place, progress=progress, hint=hint)
+
+
+def write_prompts(model: HubEmbedder, place: str) -> None:
+    """Write the prompts of a model's card where sentence-transformers looks for them; others stay."""
+    if model.prompts is None:
+        return
+    path = os.path.join(place, _PROMPTS_FILE)
+    content = {}
+    if os.path.isfile(path):
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    content["prompts"] = {**(content.get("prompts") or {}), **model.prompts}
+    temporary = f"{path}.new"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=2)
+    os.replace(temporary, path)
+
+
+def _fetch(
+    name: str,
+    repository: str,
+    revision: str,
+    files: Sequence[str],
+    but: Sequence[str],
+    place: str,
+    *,
+    progress: bool,
+    hint: str,
+) -> None:
     # Read when the library is imported. Nothing but the request for the files goes out, no name and no token.
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     from huggingface_hub import snapshot_download
@@ -113,30 +200,22 @@ def fetch_docling_models(folder: str, *, progress: bool) -> None:
 
     if not progress:
         disable_progress_bars()
-    for model in _ON_HUB:
-        if _on_hub(model, folder).path is not None:
-            continue
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            snapshot_download(
-                model.repository,
-                revision=model.revision,
-                allow_patterns=list(model.files),
-                local_dir=os.path.join(folder, model.folder),
-                token=False,
-            )
-        except Exception as error:  # the hub's library raises what its many libraries raise
-            raise FailFile(
-                Reason.MODEL,
-                f"{model.name} could not be fetched from huggingface.co/{model.repository}: {_first_line(error)}.",
-                hint="Documents are read with the packaged models all the same; try again when the network is there.",
-            ) from error
-        if _on_hub(model, folder).path is None:
-            raise FailFile(
-                Reason.MODEL,
-                f"huggingface.co/{model.repository} does not hold the files of {model.name} any more.",
-                hint="Stay with the packaged models, or update kbsync.",
-            )
+    try:
+        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+        snapshot_download(
+            repository,
+            revision=revision,
+            allow_patterns=list(files),
+            ignore_patterns=list(but),
+            local_dir=place,
+            token=False,
+        )
+    except Exception as error:  # the hub's library raises what its many libraries raise
+        raise FailFile(
+            Reason.MODEL,
+            f"{name} could not be fetched from huggingface.co/{repository}: {_first_line(error)}.",
+            hint=hint,
+        ) from error
 
 
 def _in_wheel(model: _InWheel) -> Model:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from kbsync.errors import SkipFile
 from kbsync.model import Piece
+from kbsync.pipelines.decode import paired
 from kbsync.pipelines.draft import Draft
 from kbsync.pipelines.markdown import read_markdown
 from kbsync.pipelines.room import Room
@@ -98,7 +99,7 @@ def _cell(item: object) -> _Cell | None:
     if kind == "heading":  # format 3
         level = item.get("level")
         source = f"{'#' * (level if isinstance(level, int) and 0 < level < 7 else 1)} {source}"
-    return _Cell(kind, source.replace("\x00", "").replace("\r\n", "\n")) if source.strip() else None
+    return _Cell(kind, paired(source).replace("\x00", "").replace("\r\n", "\n")) if source.strip() else None
 
 
 def _joined(source: object) -> str:

@@ -9,8 +9,7 @@ from kbsync.pipelines.enrich import enriched_text
 
 # A word that the tokenizer does not know is one token however long it is; without this a line of 10 MB is one chunk.
 MOST_CHARACTERS_PER_TOKEN = 32
-LEAST_BODY_TOKENS = 16
-# The text gets at least half of a chunk.
+# The text gets about half of a chunk at least.
 TITLE_SHARE = 4
 HEADER_SHARE = 4
 ELLIPSIS = "…"
@@ -35,15 +34,15 @@ class Size:
 
     def less(self, tokens: int) -> Size:
         """Return what is left beside something repeated of so many tokens, without overlap."""
-        left = max(LEAST_BODY_TOKENS, self.tokens - tokens - self.joint)
+        left = max(1, self.tokens - tokens - self.joint)
         return Size(left, self.characters, 0, self.joint, self.counter)
 
 
 class Room:
-    """The limits of one document: knows its title, which is part of every chunk."""
+    """The limits of one document: knows its title, which is part of every chunk, cut where it would fill it."""
 
     def __init__(self, title: str, limits: ChunkLimits, counter: TokenCounter) -> None:
-        self.title = title
+        self.title = clipped_title(title, limits, counter)
         self.limits = limits
         self.counter = counter
         self._word = counter.count("a")
@@ -53,7 +52,7 @@ class Room:
     def size(self, *section_headers: str | None) -> Size:
         """Return how long a text may be under any of these headers."""
         head = max(self._head(header) for header in section_headers)
-        tokens = max(LEAST_BODY_TOKENS, self.limits.max_tokens - head)
+        tokens = max(1, self.limits.max_tokens - head)
         overlap = min(self.limits.overlap_tokens, tokens // 3)
         return Size(tokens, self.limits.max_tokens * MOST_CHARACTERS_PER_TOKEN, overlap, self._joint, self.counter)
 

@@ -7,10 +7,11 @@ from itertools import islice
 
 from kbsync.errors import SkipFile
 from kbsync.file_types import DocumentType, supported_endings
-from kbsync.model import ChunkLimits, Parsed, TokenCounter
+from kbsync.model import ChunkLimits, JsonValue, Parsed, TokenCounter
 from kbsync.pipelines.code import read_code
-from kbsync.pipelines.decode import decode
+from kbsync.pipelines.decode import decoded
 from kbsync.pipelines.draft import Draft
+from kbsync.pipelines.email_message import read_email
 from kbsync.pipelines.markdown import read_markdown
 from kbsync.pipelines.note import parse_note
 from kbsync.pipelines.notebook import read_notebook
@@ -21,9 +22,17 @@ from kbsync.reasons import Reason
 
 MAX_TEXT_BYTES = 20_000_000
 # Raised when the same bytes would give other text (decode) or the same text other pieces: then files are read again.
-DECODER_VERSION = 1
+DECODER_VERSION = 2
 CHUNKER_VERSION = 1
-READER_VERSIONS: dict[DocumentType, int] = {"markdown": 1, "text": 1, "code": 1, "data": 1, "csv": 1, "note": 1}
+READER_VERSIONS: dict[DocumentType, int] = {
+    "markdown": 2,
+    "text": 2,
+    "code": 2,
+    "data": 1,
+    "csv": 2,
+    "note": 1,
+    "email": 1,
+}
 # A name longer than this leaves no room for text in a chunk; in bytes, no tokenizer makes more tokens than that.
 LONGEST_NAME_TITLE = 160
 
@@ -35,30 +44,42 @@ def convert(
     name: str,
     limits: ChunkLimits,
     counter: TokenCounter,
+    title_by_hand: str | None = None,
+    encodings: tuple[str, ...] = (),
 ) -> Parsed:
     """Return the pieces of a file. `name` is its file name: without a title of its own, it is part of every chunk.
 
-    Of more than 20 MB the beginning is read, of more than `limits.max_chunks` pieces the first are kept: `truncated`.
-    Raises SkipFile: UNSUPPORTED, BINARY or EMPTY.
+    `title_by_hand` is what chunks are headed with in place of both.
+    `encodings`: legacy ones that win where the bytes leave doubt; the one it was is in the metadata (`encoding`).
+    Of more than 20 MB the beginning is read, of more than `limits.max_chunks` pieces (of a table fewer) the first are
+    kept: `truncated`. Raises SkipFile: UNSUPPORTED, BINARY or EMPTY.
     """
     if document_type not in READER_VERSIONS:
         hint = f"Supported: {supported_endings()}."
         raise SkipFile(Reason.UNSUPPORTED, f"{name}: files of type {document_type} cannot be read.", hint=hint)
     # Who read only the beginning of a file hands over exactly the limit.
     cut = len(data) >= MAX_TEXT_BYTES
-    text = decode(data[:MAX_TEXT_BYTES], cut=cut)
-    if document_type == "note":
-        return parse_note(text)
-    draft = _draft(text, document_type, language, cut=cut)
+    metadata: dict[str, JsonValue] = {}
+    if document_type == "email":  # each part of it has an encoding of its own
+        draft = read_email(data[:MAX_TEXT_BYTES], cut=cut)
+    else:
+        found = decoded(data[:MAX_TEXT_BYTES], cut=cut, preferred=encodings)
+        if document_type == "note":
+            return parse_note(found.text)
+        draft = _draft(found.text, document_type, language, cut=cut)
+        metadata["encoding"] = found.encoding
     title = clipped_title(draft.title, limits, counter) if draft.title else None
-    room = Room(title or _title_from_name(name), limits, counter)
-    pieces = tuple(islice(draft.cut(room), limits.max_chunks + 1))
+    room = Room(title_by_hand or title or _title_from_name(name), limits, counter)
+    most = min(limits.max_chunks, draft.most_pieces or limits.max_chunks)
+    pieces = tuple(islice(draft.cut(room), most + 1))
+    if len(pieces) > most:
+        metadata["cut_after_chunks"] = most
     return Parsed(
-        pieces=pieces[: limits.max_chunks],
+        pieces=pieces[:most],
         title=title,
         language=draft.language,
-        metadata=draft.metadata,
-        truncated=len(data) > MAX_TEXT_BYTES or len(pieces) > limits.max_chunks,
+        metadata={**draft.metadata, **metadata},
+        truncated=draft.truncated or len(data) > MAX_TEXT_BYTES or len(pieces) > most,
     )
 
 
@@ -88,9 +109,10 @@ def _title_from_name(name: str) -> str:
     return encoded[: LONGEST_NAME_TITLE - 3].decode("utf-8", "ignore").rstrip() + "…"
 
 
-def converter_fingerprint(document_type: DocumentType) -> str:
+def converter_fingerprint(document_type: DocumentType, encodings: tuple[str, ...] = ()) -> str:
     """Name the rules that turn a file of this type into text; other rules give another fingerprint."""
-    return f"{document_type}-{READER_VERSIONS.get(document_type, 0)} decode-{DECODER_VERSION}"
+    decoder = " ".join((f"decode-{DECODER_VERSION}", *encodings))
+    return f"{document_type}-{READER_VERSIONS.get(document_type, 0)} {decoder}"
 
 
 def chunker_fingerprint(limits: ChunkLimits) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kbsync.errors import NotFound, UsageError
 from kbsync.file_types import CONVERTED_TYPES, type_of
 from kbsync.model import IngestOptions, Job, Lane, Priority
 from kbsync.queue import backoff
@@ -66,6 +67,11 @@ def enqueue_staged(
     )
 
 
+def staged_already(connection: Connection, path: str, size: int, options: IngestOptions) -> list[tuple[int, str]]:
+    """Return (job, staged file) of the jobs that wait for the same path with as many bytes and the same options."""
+    return jobs.staged_copies(connection, path, _lane_of(path, options), Priority.ADDED, float(size), options)
+
+
 def enqueue_note(connection: Connection, staged_path: str, size: int, options: IngestOptions, now: float) -> int:
     """Queue a note whose text lies in a staged file. It has no path of its own."""
     return jobs.insert(
@@ -115,6 +121,12 @@ def run_again(connection: Connection, job: Job, now: float, delay: float = 0.0) 
     _wait(connection, job, now, now + delay, job.attempts - 1, Reason.QUEUED, None)
 
 
+def to_documents(connection: Connection, job: Job, now: float) -> None:
+    """Put a job of the text lane back for the workers of documents: its content is one, whatever its name says."""
+    jobs.set_lane(connection, job.id, "document")
+    run_again(connection, job, now)
+
+
 def retry(connection: Connection, job: Job, reason: Reason, error: str, now: float) -> bool:
     """Put the job back with a growing delay and return True; False when its attempts are used up: then bury it."""
     delay = backoff.delay(job.attempts, reason)
@@ -122,6 +134,33 @@ def retry(connection: Connection, job: Job, reason: Reason, error: str, now: flo
         return False
     _wait(connection, job, now, now + delay, job.attempts, Reason.RETRY, f"{reason}: {error}")
     return True
+
+
+def retry_by_hand(connection: Connection, job_id: int, now: float) -> int:
+    """Have a failed job, or one that waits for its next attempt, run now; return the id of the job that does.
+
+    Raises NotFound, and UsageError where there is nothing to retry: the job ended well, or its staged copy is gone.
+    """
+    job = jobs.by_id(connection, job_id)
+    if job is None:
+        raise NotFound(f"There is no job {job_id}.", hint="`GET jobs` lists them.")
+    if job.state == "processing":
+        return job_id
+    if job.state == "queued":
+        jobs.renew(connection, job_id, Priority.ADDED, -now, now)
+        return job_id
+    if job.state != "failed":
+        raise UsageError(f"Job {job_id} is {job.state}: there is nothing to retry.")
+    if job.kind != "path" or job.source_id is None:
+        raise UsageError(f"The copy of what job {job_id} was to read went when it failed.", hint="Send it again.")
+    known = files.known(connection, job.source_id, job.path)
+    if known is None or known.reason is Reason.REMOVED_BY_YOU:
+        raise UsageError(
+            f"The file of job {job_id} is not followed any more.", hint="`kbsync add` with its path takes it in again."
+        )
+    if known.state is FileState.FAILED:
+        files.account(connection, job.source_id, job.path, None, FileState.WAITING, Reason.QUEUED, "", now)
+    return enqueue_path(connection, job.source_id, job.path, 0, Priority.EVENT, now)
 
 
 def recover(connection: Connection, now: float, *, all_leases: bool) -> list[tuple[int | None, str, int]]:

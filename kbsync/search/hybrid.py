@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from kbsync.errors import KbsyncError
-from kbsync.model import Embedder, Hit, Priority, SearchMode, SearchResult
+from kbsync.model import Embedder, Filter, Hit, Priority, Reranker, SearchMode, SearchResult
+from kbsync.search.filters import selected
 from kbsync.search.fusion import Scored, fuse, vector_weight_for
+from kbsync.search.hits import Found, folded, hits
+from kbsync.search.lexical import by_words, lifted_by_names
 from kbsync.search.query import Query, parse
-from kbsync.search.snippet import snippet
 from kbsync.search.vector import VectorIndex
-from kbsync.store import chunks, documents, origins
+from kbsync.store import chunks
 from kbsync.store.connection import Connection
+from kbsync.store.selection import Selection, all_of, matching, none_of
 from kbsync.store.writer import Readers
 
 if TYPE_CHECKING:
@@ -22,8 +26,8 @@ if TYPE_CHECKING:
 
 # So many chunks of each arm go into the fusion: far more than anybody looks at, few enough to be fast.
 CANDIDATES = 200
-# A file's name says less about its content than its words do.
-NAME_WEIGHT = 0.3
+# So many documents a reranker reads: a second or two of a CPU.
+RERANKED = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +40,54 @@ class QueryEmbedder:
     languages: frozenset[str] | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is looked for. `vector` is None where words decide alone."""
+
+    query: Query
+    mode: SearchMode
+    vector: Vectors | None
+    filters: tuple[Filter, ...]
+    every_version: bool
+
+
 class Search:
     """Answers queries. Any thread may ask; nothing here waits for ingestion."""
 
-    def __init__(self, readers: Readers, query_embedder: QueryEmbedder) -> None:
+    def __init__(self, readers: Readers, query_embedder: QueryEmbedder, reranker: Reranker | None = None) -> None:
         self._readers = readers
         self._query_embedder = query_embedder
+        self._reranker = reranker
         self._index = VectorIndex()
 
-    def search(self, text: str, mode: SearchMode, limit: int, offset: int = 0) -> SearchResult:
+    def search(
+        self,
+        text: str,
+        mode: SearchMode,
+        limit: int,
+        offset: int = 0,
+        filters: Sequence[Filter] = (),
+        *,
+        every_version: bool = False,
+    ) -> SearchResult:
         """Return the best documents for a query of any characters, each by its best chunk.
 
-        While the model still loads, or cannot be used, the answer is lexical and `notice` says so.
+        Filters hold before anything ranks, those in the query's text too. `every_version`: superseded and missing ones
+        as well. While the model still loads, or cannot be used, the answer is lexical and `notice` says so.
         """
         begun = time.perf_counter()
         query = parse(text)
         vector, notice = self._vector(query, mode)
         done: SearchMode = mode if vector is not None or mode == "lexical" else "lexical"
-        hits = self._readers.read(lambda connection: self._hits(connection, query, done, vector, limit, offset))
-        return SearchResult(text, done, (time.perf_counter() - begun) * 1000, tuple(hits), notice)
+        asked = _Asked(query, done, vector, (*query.filters, *filters), every_version)
+        reranker = self._reranker if done == "hybrid" else None
+        if reranker is None:
+            found = self._readers.read(lambda connection: self._hits(connection, asked, limit, offset))
+        else:
+            found, failed = self._reranked(asked, reranker, limit, offset)
+            notice = notice or failed
+        took_ms = (time.perf_counter() - begun) * 1000
+        return SearchResult(text, done, took_ms, tuple(found), query.notice or notice)
 
     def _vector(self, query: Query, mode: SearchMode) -> tuple[Vectors | None, str | None]:
         if mode == "lexical" or not query.text.strip():
@@ -66,69 +99,88 @@ class Search:
         except KbsyncError as error:
             return None, f"The model cannot be used: found by words only. {error}"
 
-    def _hits(
-        self,
-        connection: Connection,
-        query: Query,
-        mode: SearchMode,
-        vector: Vectors | None,
-        limit: int,
-        offset: int,
-    ) -> list[Hit]:
-        lexical = [] if mode == "vector" else _lexical(connection, query)
-        nearest = []
-        if vector is not None:
-            embedder_id = self._query_embedder.embedder_id
-            nearest = self._index.nearest(connection, embedder_id, vector, CANDIDATES)
-        weight = vector_weight_for(query.script, self._query_embedder.languages)
-        ranked = fuse(lexical, nearest, weight)
-        return _shown(connection, ranked, query, limit, offset)
+    def _hits(self, connection: Connection, asked: _Asked, limit: int, offset: int) -> list[Hit]:
+        found = self._documents(connection, asked, offset + limit)
+        return hits(connection, found[offset : offset + limit], asked.query, offset + 1)
 
+    def _reranked(self, asked: _Asked, reranker: Reranker, limit: int, offset: int) -> tuple[list[Hit], str | None]:
+        """Have the best documents read again by the reranker; scores over 1 are its own. The database is not held."""
 
-def _lexical(connection: Connection, query: Query) -> list[Scored]:
-    """Return chunks by their words, scaled to the best one, those of a file with a matching name lifted."""
-    if query.match is None:
-        return []
-    found = chunks.matching(connection, query.match, CANDIDATES)
-    named = chunks.matching_names(connection, query.match, CANDIDATES)
-    scores: dict[int, float] = {}
-    for rows, weight in ((found, 1.0), (named, NAME_WEIGHT)):
-        best = max((score for _chunk, _document, score in rows), default=0.0)
-        for chunk_id, _document, score in rows:
-            scores[chunk_id] = scores.get(chunk_id, 0.0) + weight * (score / best if best > 0 else 1.0)
-    return [Scored(chunk_id, score) for chunk_id, score in scores.items()]
+        def best(connection: Connection) -> tuple[list[Found], dict[int, str]]:
+            found = self._documents(connection, asked, max(offset + limit, RERANKED))
+            stored = chunks.by_ids(connection, [each.chunk_id for each in found[:RERANKED]])
+            return found, {chunk.id: chunk.enriched_text for chunk in stored.values()}
 
+        found, texts = self._readers.read(best)
+        read = [each for each in found[:RERANKED] if each.chunk_id in texts]
+        notice = None
+        if read:
+            try:
+                scores = reranker.scores(asked.query.text, [texts[each.chunk_id] for each in read])
+                again = [
+                    Found(each.document_id, each.chunk_id, 1 + score) for each, score in zip(read, scores, strict=True)
+                ]
+                found = [*sorted(again, key=lambda each: -each.score), *found[RERANKED:]]
+            except KbsyncError as error:
+                notice = f"The reranker cannot be used: ranked without it. {error}"
+        page = found[offset : offset + limit]
+        return self._readers.read(lambda connection: hits(connection, page, asked.query, offset + 1)), notice
 
-def _shown(connection: Connection, ranked: Sequence[Scored], query: Query, limit: int, offset: int) -> list[Hit]:
-    """Fold chunks of one document into its best one and make hits of those that are asked for."""
-    stored = chunks.by_ids(connection, [scored.chunk_id for scored in ranked])
-    best: dict[int, Scored] = {}
-    for scored in ranked:
-        chunk = stored.get(scored.chunk_id)
-        if chunk is not None:
-            best.setdefault(chunk.document_id, scored)
-    hits: list[Hit] = []
-    for document_id, scored in list(best.items())[offset : offset + limit]:
-        document = documents.by_id(connection, document_id)
-        if document is None or document.state != "current":
-            continue
-        chunk = stored[scored.chunk_id]
-        paths = tuple(origins.live_paths(connection, document_id))
-        header, page = chunk.metadata.get("section_header"), chunk.metadata.get("page")
-        hits.append(
-            Hit(
-                rank=offset + len(hits) + 1,
-                score=round(scored.score, 6),
-                document_id=document_id,
-                chunk_id=chunk.id,
-                title=document.title,
-                type=document.type,
-                path=paths[0] if paths else None,
-                paths=paths,
-                section_header=header if isinstance(header, str) else None,
-                page=page if isinstance(page, int) else None,
-                snippet=snippet(chunk.text, query.terms),
-                text=chunk.text,
-            )
+    def _documents(self, connection: Connection, asked: _Asked, wanted: int) -> list[Found]:
+        """Return at least so many documents, best first, or all there are.
+
+        The best candidates of both arms are fused; what an arm has beyond them follows in turns, so that a later page
+        goes on where an earlier one ended, however far each had to look.
+        """
+        query = asked.query
+        selection = selected(connection, asked.filters, every_version=asked.every_version)
+        if query.match is None and asked.vector is None:
+            if not asked.filters or query.excluded is not None:
+                return []
+            newest = chunks.newest(connection, wanted, selection)
+            return folded(connection, [Scored(chunk, 0.0) for chunk in newest], every_version=asked.every_version)
+        depth = CANDIDATES
+        head: list[Scored] | None = None
+        while True:
+            words = [] if asked.mode == "vector" else by_words(connection, query, depth, selection)
+            near = self._nearest(connection, asked, depth, selection)
+            if head is None:
+                lexical = [] if asked.mode == "vector" else lifted_by_names(connection, query, words, depth, selection)
+                weight = vector_weight_for(query.script, self._query_embedder.languages, lexical, near)
+                head = fuse(lexical, near, weight)
+            ranked = [*head, *_in_turns(words[CANDIDATES:], near[CANDIDATES:], head)]
+            found = folded(connection, ranked, every_version=asked.every_version)
+            if len(found) >= wanted or (len(words) < depth and len(near) < depth):
+                return found
+            depth *= 4
+
+    def _nearest(self, connection: Connection, asked: _Asked, limit: int, selection: Selection) -> list[Scored]:
+        if asked.vector is None:
+            return []
+        # Phrases that must be there and words that must not hold for what is found by its meaning too.
+        conditions = []
+        if asked.query.required is not None:
+            conditions.append(matching(asked.query.required))
+        if asked.query.excluded is not None:
+            conditions.append(none_of(matching(asked.query.excluded)))
+        if conditions:
+            selection = all_of([selection, *conditions])
+        return self._index.nearest(
+            connection,
+            self._query_embedder.embedder_id,
+            asked.vector,
+            limit,
+            selection,
+            every_version=asked.every_version,
         )
-    return hits
+
+
+def _in_turns(words: Sequence[Scored], near: Sequence[Scored], before: Sequence[Scored]) -> list[Scored]:
+    """Return what comes after the best: one of each arm in turn, none twice, scored below everything before it."""
+    seen = {each.chunk_id for each in before}
+    ranked = []
+    for each in chain.from_iterable(zip_longest(words, near)):
+        if each is not None and each.chunk_id not in seen:
+            seen.add(each.chunk_id)
+            ranked.append(Scored(each.chunk_id, 0.0))
+    return ranked

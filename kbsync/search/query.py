@@ -1,13 +1,16 @@
-"""What a person typed, as an FTS5 MATCH expression, as terms for the snippet and as text for the embedder."""
+"""What a person typed, as FTS5 expressions, as terms for the snippet, as filters and as text for the embedder."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
+from kbsync.file_types import DOCUMENT_TYPES, SUPPORTED
+from kbsync.model import Filter
 from kbsync.store import tokenizer
 
 Script = Literal["latin", "cjk", "other"]
@@ -33,7 +36,12 @@ _ENDINGS = (
     "ness ous ously ousness ful fully fulness ies ied ed ers er es ism ally al ly"
 )
 # A quote opens a phrase only at the start of a word: 3.5" disks are no phrase. Each branch takes linear time.
-_ITEM = re.compile(r'(?P<minus>(?<!\S)-(?=[^\s\-]))?(?:(?<![^\s\-(])"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
+_ITEM = re.compile(
+    r"(?P<minus>(?<!\S)-(?=[^\s\-]))?(?:"
+    r'(?<![^\s\-(])(?:(?P<field>(?i:title|type|in)):(?:"(?P<quoted>[^"]*)"|(?P<value>[^\s"]+))|"(?P<phrase>[^"]*)")'
+    r'|(?P<word>[^\s"]+))'
+)
+_MAX_FILTERS = 16
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -41,14 +49,20 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 class Query:
     """A parsed query.
 
-    `match` is a whole FTS5 expression, None where there is nothing to search for. `terms` are the words (`word*` for a
-    prefix), pairs of unspaced characters and phrases that count. `text` is the query without operators and exclusions.
+    `match` is a whole FTS5 expression, None where there is nothing to search for; `required` and `excluded` are its
+    parts that hold for what is found by meaning too. `terms` are the words (`word*` for a prefix), pairs of unspaced
+    characters and phrases that count. `text` is the query without operators, filters and exclusions. `notice` tells of
+    a filter that nothing can meet.
     """
 
     match: str | None
     terms: tuple[str, ...]
     text: str
     script: Script
+    required: str | None = None
+    excluded: str | None = None
+    filters: tuple[Filter, ...] = ()
+    notice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +84,13 @@ def parse(query: str) -> Query:
     required: list[Iterable[_Term]] = []
     excluded: list[Iterable[_Term]] = []
     plain: list[str] = []
+    said: list[tuple[str, str, bool]] = []
     for item in _ITEM.finditer(_SURROGATES.sub(" ", query[:_MAX_CHARACTERS])):
         phrase, word = item["phrase"], item["word"]
+        if item["field"]:
+            if len(said) < _MAX_FILTERS and (value := (item["quoted"] or item["value"] or "").strip()):
+                said.append((item["field"].lower(), value, item["minus"] is not None))
+            continue
         if item["minus"]:
             excluded.append(_phrase(phrase or word or ""))
             continue
@@ -84,12 +103,58 @@ def parse(query: str) -> Query:
     must = _distinct(required, _MAX_TERMS)
     may = _distinct(optional, _MAX_TERMS - len(must))
     may = [term for term in may if not term.stop] or ([] if must else may)
+    never = _distinct(excluded, _MAX_TERMS)
+    filters, notice = _filters(said)
     return Query(
-        match=_match(must, may, _distinct(excluded, _MAX_TERMS)),
+        match=_match(must, may, never),
         terms=tuple(term.shown for term in must + may),
         text=text,
         script=_script(text),
+        required=" AND ".join(f"({term.expression})" for term in must) or None,
+        excluded=" OR ".join(term.expression for term in never) or None,
+        filters=filters,
+        notice=notice,
     )
+
+
+def phrase_expression(text: str) -> str | None:
+    """Return the FTS5 expression of a phrase or of `word*`, None where there is no word in it."""
+    text = _SURROGATES.sub(" ", text)
+    terms = _loose(text) if text.endswith("*") and len(text.split()) == 1 else _phrase(text)
+    return next((term.expression for term in terms), None)
+
+
+def _filters(said: Sequence[tuple[str, str, bool]]) -> tuple[tuple[Filter, ...], str | None]:
+    """Return the filters of (field, value, excluded), and what to tell of a type that there is not.
+
+    Types and places add up (any of them will do); each title narrows further.
+    """
+    filters: list[Filter] = []
+    notice = None
+    for excluded in (False, True):
+        values = {name: [value for field, value, out in said if field == name and out is excluded] for name in _FIELDS}
+        types: list[str] = []
+        for name in chain.from_iterable(value.split(",") for value in values["type"]):
+            known = _type_named(name)
+            if known is None:
+                notice = f"There is no type {name!r}. Types: {', '.join(sorted(DOCUMENT_TYPES))}."
+            types.append(known or name)
+        places = [os.path.expanduser(value) if value[:2] in ("~", "~/") else value for value in values["in"]]
+        if types:
+            filters.append(Filter("type", tuple(types), excluded))
+        if places:
+            filters.append(Filter("place", tuple(places), excluded))
+        filters += [Filter("title", (value,), excluded) for value in values["title"]]
+    return tuple(filters), notice
+
+
+_FIELDS = ("type", "in", "title")
+
+
+def _type_named(name: str) -> str | None:
+    """Return the type that a name or an ending (`md`, `.md`) stands for."""
+    name = name.strip().lower().removeprefix(".")
+    return name if name in DOCUMENT_TYPES else SUPPORTED.get(f".{name}")
 
 
 def _match(must: list[_Term], may: list[_Term], never: list[_Term]) -> str | None:

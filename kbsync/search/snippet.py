@@ -74,6 +74,11 @@ def snippet(text: str, terms: Sequence[str], width: int = 240) -> str:
     return "".join(shown)
 
 
+def holds(text: str, term: str) -> bool:
+    """Return whether a term (a word, a phrase, or `word*`) matches anywhere in the text."""
+    return bool(_matches(_clean(text[:_MAX_CHARACTERS]), (term,)))
+
+
 def _clean(text: str) -> str:
     """Return the text on one line without escapes, control and direction characters, and halves of surrogate pairs."""
     spaced = " ".join(_ESCAPES.sub("", text).split())

@@ -1,4 +1,4 @@
-"""The live vectors as a matrix in memory, kept in step with the database by its vector generation."""
+"""The nearest vectors: a matrix in memory that keeps in step with the database, and exact search in SQL beside it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 from kbsync.search.fusion import Scored
 from kbsync.store import meta, vectors
 from kbsync.store.connection import Connection
+from kbsync.store.selection import CURRENT, Selection
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from kbsync.model import Vectors
+
+# So many vectors SQLite compares in a few milliseconds, without a pass over the whole matrix.
+IN_SQL = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,40 +40,76 @@ class _Snapshot:
 
 
 class VectorIndex:
-    """Exact nearest neighbours over the vectors of current documents. Any thread may search."""
+    """Exact nearest neighbours over vectors that are of length one. Any thread may search.
 
-    def __init__(self) -> None:
+    The first question is answered in SQL: a command asks only one, and reading every vector for it would not pay.
+    """
+
+    def __init__(self, in_sql: int = IN_SQL) -> None:
+        self._in_sql = in_sql
         self._refreshing = threading.Lock()
         self._snapshot: _Snapshot | None = None
+        self._asked = False
 
-    def nearest(self, connection: Connection, embedder_id: int, query: Vectors, limit: int) -> list[Scored]:
-        """Return the chunks nearest to a normalised query of shape (d,), best first, by cosine similarity.
+    def nearest(
+        self,
+        connection: Connection,
+        embedder_id: int,
+        query: Vectors,
+        limit: int,
+        selection: Selection = CURRENT,
+        *,
+        every_version: bool = False,
+    ) -> list[Scored]:
+        """Return the selected chunks nearest to a normalised query of shape (d,), best first, ties by id.
 
-        `connection` is inside a read transaction: the answer is of that moment or, where another search has read a
-        later one already, of that.
+        Scores are cosine similarities. `connection` is inside a read transaction, and the answer is of that moment.
+        `every_version`: the selection may hold chunks of superseded and missing documents.
         """
+        snapshot = None if every_version else self._in_step(connection, embedder_id)
+        if snapshot is None:
+            return _exact(connection, embedder_id, query, limit, selection)
+        if selection == CURRENT:
+            return _best(snapshot.ids, snapshot.matrix @ query, limit)
         import numpy as np
 
-        snapshot = self._in_step(connection, embedder_id)
-        if not len(snapshot.ids):
-            return []
-        scores = snapshot.matrix @ query
-        count = min(limit, len(scores))
-        best = np.argpartition(-scores, count - 1)[:count]
-        best = best[np.lexsort((snapshot.ids[best], -scores[best]))]
-        return [Scored(int(snapshot.ids[row]), float(scores[row])) for row in best]
+        wanted = vectors.selected_chunks(connection, selection)
+        if len(wanted) <= self._in_sql:
+            return _exact(connection, embedder_id, query, limit, selection)
+        inside = np.isin(snapshot.ids, wanted, assume_unique=True)
+        return _best(snapshot.ids[inside], (snapshot.matrix @ query)[inside], limit)
 
-    def _in_step(self, connection: Connection, embedder_id: int) -> _Snapshot:
+    def _in_step(self, connection: Connection, embedder_id: int) -> _Snapshot | None:
+        """Return the matrix of this transaction's moment, None where there is none: not yet, or a later one already."""
         generation = meta.vector_generation(connection)
         snapshot = self._snapshot
-        if snapshot is not None and snapshot.embedder_id == embedder_id and snapshot.generation >= generation:
-            return snapshot
-        with self._refreshing:
-            before = self._snapshot
-            if before is not None and before.embedder_id == embedder_id and before.generation >= generation:
-                return before
-            self._snapshot = _refreshed(connection, embedder_id, generation, before)
-            return self._snapshot
+        if snapshot is None or snapshot.embedder_id != embedder_id or snapshot.generation < generation:
+            with self._refreshing:
+                snapshot = self._snapshot
+                if snapshot is None and not self._asked:
+                    self._asked = True
+                    return None
+                if snapshot is None or snapshot.embedder_id != embedder_id or snapshot.generation < generation:
+                    snapshot = self._snapshot = _refreshed(connection, embedder_id, generation, snapshot)
+        return snapshot if snapshot.generation == generation else None
+
+
+def _exact(connection: Connection, embedder_id: int, query: Vectors, limit: int, selection: Selection) -> list[Scored]:
+    found = vectors.nearest(connection, embedder_id, query.tobytes(), limit, selection)
+    return [Scored(chunk_id, score) for chunk_id, score in found]
+
+
+def _best(ids: NDArray[np.int64], scores: Vectors, limit: int) -> list[Scored]:
+    import numpy as np
+
+    if not len(ids):
+        return []
+    count = min(limit, len(scores))
+    # All that tie with the last one are sorted too: which of them are within the limit is the ids' matter.
+    last = np.partition(scores, len(scores) - count)[len(scores) - count]
+    best = np.flatnonzero(scores >= last)
+    best = best[np.lexsort((ids[best], -scores[best]))][:count]
+    return [Scored(int(ids[row]), float(scores[row])) for row in best]
 
 
 def _refreshed(connection: Connection, embedder_id: int, generation: int, before: _Snapshot | None) -> _Snapshot:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathspec import GitIgnoreSpec
 
 from kbsync.errors import ConfigurationError
-from kbsync.file_types import UNBOUNDED_TYPES, supported_endings, type_of
+from kbsync.file_types import UNBOUNDED_TYPES, conversion_hint, ending_of, supported_endings, type_of
 from kbsync.filesystem import Stat
 from kbsync.model import Source
 from kbsync.reasons import Reason
@@ -23,7 +23,7 @@ FOLDER_RULES = (".gitignore", ".kbignore")
 TOO_LARGE_BYTES = 200_000_000
 
 # Raise it when the code below judges otherwise although no pattern changed.
-_VERSION = 1
+_VERSION = 2
 
 _SECRET_FILES = (
     *(".env*", "id_rsa*", "id_ed25519*", "id_ecdsa*", "id_dsa*"),
@@ -108,6 +108,7 @@ class IgnoreRules:
     own_paths: frozenset[tuple[int, int]]
     too_large_bytes: int
     include: _Layer
+    named: _Layer
     settings: _Layer
     folders: tuple[_Layer, ...] = ()
 
@@ -127,11 +128,11 @@ class IgnoreRules:
         if self.include.patterns and not self._included(relative_path):
             return Reason.IGNORED
         kind = type_of(relative_path)
-        if kind is None:
+        if kind is None and not self._taken_as_text(relative_path):
             return Reason.UNSUPPORTED
         if stat.size == 0:
             return Reason.EMPTY
-        if stat.size > self.too_large_bytes and kind not in UNBOUNDED_TYPES:
+        if stat.size > self.too_large_bytes and kind is not None and kind not in UNBOUNDED_TYPES:
             return Reason.TOO_LARGE
         return None
 
@@ -166,6 +167,10 @@ class IgnoreRules:
                 return verdict
         return noise
 
+    def _taken_as_text(self, path: str) -> bool:
+        """Say whether a file of no known type is read as text: where `include` names its ending or its whole name."""
+        return conversion_hint(path) is None and self.named.verdict(path) is True
+
     def _included(self, path: str) -> bool:
         # `docs/` asks for everything below: here a folder on the way counts too.
         steps = [path, *(path[: at + 1] for at, letter in enumerate(path) if letter == "/")]
@@ -199,8 +204,16 @@ def rules_for(
         own_paths=own_paths,
         too_large_bytes=too_large_bytes,
         include=_Layer("", _compiled("\n".join(source.include))),
+        named=_Layer("", _compiled("\n".join(pattern for pattern in source.include if _names_an_ending(pattern)))),
         settings=_Layer("", _compiled("\n".join(source.ignore))),
     )
+
+
+def _names_an_ending(pattern: str) -> bool:
+    """Say whether a pattern of `include` means files of one ending or name: `*.conf`, `Makefile`; not `docs/`, `*`."""
+    last = pattern.rstrip().rpartition("/")[2]
+    ending = ending_of(last) or last
+    return not pattern.startswith(("!", "#")) and bool(ending) and not any(mark in ending for mark in "*?")
 
 
 def _checked(source: Source, setting: str, pattern: str) -> None:

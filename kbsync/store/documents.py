@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -41,6 +42,15 @@ class Document:
     created_at: float
     updated_at: float
     metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """By which rules a document was made."""
+
+    type: DocumentType
+    converter: str
+    chunker: str
 
 
 def by_hash(connection: apsw.Connection, content_hash: str) -> Document | None:
@@ -129,6 +139,31 @@ def move_stored(connection: apsw.Connection, old: str, new: str) -> None:
 def content_hashes(connection: apsw.Connection) -> set[str]:
     """Return the content hash of every document."""
     return {str(value) for (value,) in connection.execute("SELECT content_hash FROM documents")}
+
+
+def fingerprints_after(connection: apsw.Connection, after: int) -> Iterator[tuple[int, Fingerprints]]:
+    """Yield (id, by which rules it was made) of current documents with a greater id, by id."""
+    for document_id, kind, converter, chunker in connection.execute(
+        "SELECT id, type, converter_fingerprint, chunker_fingerprint FROM documents "
+        "WHERE state = 'current' AND id > ? ORDER BY id",
+        (after,),
+    ):
+        yield int(document_id), Fingerprints(kind, converter, chunker)
+
+
+def counts_by_fingerprints(connection: apsw.Connection, after: int) -> dict[Fingerprints, int]:
+    """Return how many current documents with a greater id were made by which rules."""
+    rows = connection.execute(
+        "SELECT type, converter_fingerprint, chunker_fingerprint, count(*) FROM documents "
+        "WHERE state = 'current' AND id > ? GROUP BY 1, 2, 3",
+        (after,),
+    )
+    return {Fingerprints(kind, converter, chunker): int(count) for kind, converter, chunker, count in rows}
+
+
+def mark_stale(connection: apsw.Connection) -> None:
+    """Have every current document count as cut by other rules than today's; notes are never cut."""
+    connection.execute("UPDATE documents SET chunker_fingerprint = '' WHERE state = 'current' AND type <> 'note'")
 
 
 def stored_paths(connection: apsw.Connection) -> set[str]:

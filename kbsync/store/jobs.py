@@ -36,11 +36,13 @@ class JobRow:
     chunk_count: int | None
     created_at: float
     updated_at: float
+    # Of the document that came of it; None where it has no pages.
+    page_count: int | None
 
 
 _COLUMNS = (
     "id, state, kind, source_id, path, attempts, not_before, reason, error, document_id, chunk_count, created_at, "
-    "updated_at"
+    "updated_at, (SELECT page_count FROM documents WHERE documents.id = jobs.document_id)"
 )
 
 
@@ -88,7 +90,7 @@ def insert(
             int(priority),
             sequence,
             staged_path,
-            json.dumps({key: value for key, value in asdict(options).items() if value is not None}),
+            _written(options),
             now,
             now,
         ),
@@ -129,7 +131,7 @@ def begin(connection: apsw.Connection, job_id: int, lease_until: float, now: flo
     """Mark a job as processing, the attempt counted, and return it."""
     row: tuple[Any, ...] = connection.execute(
         "UPDATE jobs SET state = 'processing', attempts = attempts + 1, lease_until = ?, updated_at = ? WHERE id = ? "
-        "RETURNING id, kind, path, source_id, priority, generation, attempts, staged_path, options",
+        "RETURNING id, kind, path, source_id, priority, generation, attempts, staged_path, options, lane",
         (lease_until, now, job_id),
     ).fetchall()[0]
     return Job(
@@ -142,6 +144,7 @@ def begin(connection: apsw.Connection, job_id: int, lease_until: float, now: flo
         row[6],
         row[7],
         IngestOptions(**json.loads(row[8])),
+        row[9],
     )
 
 
@@ -186,6 +189,11 @@ def requeue(
         "updated_at = ? WHERE id = ? AND state = 'processing'",
         (not_before, attempts, reason, error, now, job_id),
     )
+
+
+def set_lane(connection: apsw.Connection, job_id: int, lane: Lane) -> None:
+    """Have other workers take a job from now on."""
+    connection.execute("UPDATE jobs SET lane = ? WHERE id = ?", (lane, job_id))
 
 
 def extend(connection: apsw.Connection, job_ids: Sequence[int], lease_until: float) -> None:
@@ -246,6 +254,16 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     return found
 
 
+def low_due(connection: apsw.Connection, now: float) -> int:
+    """Return how many jobs of low priority run or may run now: what is looked at again without any hurry."""
+    return int(
+        connection.execute(
+            "SELECT count(*) FROM jobs WHERE state IN ('queued', 'processing') AND priority = ? AND not_before <= ?",
+            (int(Priority.LOW), now),
+        ).get
+    )
+
+
 def next_not_before(connection: apsw.Connection, lane: Lane, worst: Priority) -> float | None:
     """Return the earliest time at which a lane's job no worse than `worst` may run, None where none is queued."""
     value = connection.execute(
@@ -253,6 +271,18 @@ def next_not_before(connection: apsw.Connection, lane: Lane, worst: Priority) ->
         (lane, int(worst)),
     ).get
     return None if value is None else float(value)
+
+
+def staged_copies(
+    connection: apsw.Connection, path: str, lane: Lane, priority: Priority, sequence: float, options: IngestOptions
+) -> list[tuple[int, str]]:
+    """Return (job, staged file) of the queued jobs at this place of the queue for this path, with these options."""
+    rows = connection.execute(
+        "SELECT id, staged_path FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ? AND priority = ? "
+        "AND sequence = ? AND path = ? AND options = ? AND kind = 'staged' AND staged_path IS NOT NULL ORDER BY id",
+        (lane, int(priority), sequence, os.fsencode(path), _written(options)),
+    )
+    return [(int(job_id), str(staged_path)) for job_id, staged_path in rows]
 
 
 def staged_paths(connection: apsw.Connection) -> set[str]:
@@ -282,6 +312,10 @@ def prune(connection: apsw.Connection, now: float) -> None:
         "OR id <= (SELECT max(id) FROM jobs) - ?2)",
         (now - KEPT_SECONDS, KEPT_ROWS),
     )
+
+
+def _written(options: IngestOptions) -> str:
+    return json.dumps({key: value for key, value in asdict(options).items() if value is not None})
 
 
 def _job(row: tuple[object, ...]) -> JobRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from kbsync.store import events, jobs, vectors
+from kbsync.store import events, jobs, reindexes, vectors
 
 
 def corrupt_pages(connection: apsw.Connection) -> int:
@@ -38,11 +38,10 @@ def fts_without_chunks(connection: apsw.Connection) -> int:
 
 
 def chunks_without_vector(connection: apsw.Connection) -> int:
-    """Return how many chunks the live embedder has no vector for."""
-    live = vectors.live_embedder(connection)
-    if live is None:
-        return _count(connection, "chunks")
-    return _count(connection, f"chunks WHERE id NOT IN (SELECT chunk_id FROM vectors_{live})")
+    """Return how many chunks have no vector: of the live embedder or, while a new table is made, in that one."""
+    tables = [table for table in (reindexes.live(connection), reindexes.building(connection)) if table is not None]
+    missing = " AND ".join(["TRUE", *(f"id NOT IN (SELECT chunk_id FROM vectors_{table.id})" for table in tables)])
+    return _count(connection, f"chunks WHERE {missing}")
 
 
 def vectors_without_chunk(connection: apsw.Connection) -> int:

@@ -6,6 +6,8 @@ import apsw
 
 TOKENIZER = "tokenizer"
 LIVE_EMBEDDER = "live_embedder"
+BUILDING_EMBEDDER = "building_embedder"
+REMAKING = "remaking"
 VECTOR_GENERATION = "vector_generation"
 LAST_CHECK = "last_check"
 
@@ -22,6 +24,11 @@ def put(connection: apsw.Connection, key: str, value: str) -> None:
         "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
     )
+
+
+def remove(connection: apsw.Connection, key: str) -> None:
+    """Take a value out; one that was never put is fine."""
+    connection.execute("DELETE FROM meta WHERE key = ?", (key,))
 
 
 def vector_generation(connection: apsw.Connection) -> int:

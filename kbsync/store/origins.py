@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import apsw
@@ -79,6 +81,30 @@ def live_paths(connection: apsw.Connection, document_id: int) -> list[str]:
         (document_id,),
     )
     return [os.fsdecode(path) for (path,) in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOrigin:
+    """Why a document is here now. `since` in seconds since 1970."""
+
+    id: int
+    document_id: int
+    kind: str
+    path: str | None
+    since: float
+
+
+def live_of(connection: apsw.Connection, document_ids: Iterable[int]) -> list[LiveOrigin]:
+    """Return every live origin of these documents."""
+    rows = connection.execute(
+        "SELECT id, document_id, kind, path, since FROM origins WHERE live = 1 "
+        "AND document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps(list(document_ids)),),
+    )
+    return [
+        LiveOrigin(int(number), int(document_id), str(kind), None if path is None else os.fsdecode(path), float(since))
+        for number, document_id, kind, path, since in rows
+    ]
 
 
 def live_source_paths(connection: apsw.Connection, document_id: int) -> list[str]:

@@ -17,6 +17,7 @@ from kbsync.errors import FailFile
 from kbsync.model import Embedder
 from kbsync.reasons import Reason
 from kbsync.store import meta
+from kbsync.store.selection import CURRENT, Selection
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,23 +26,44 @@ if TYPE_CHECKING:
     from kbsync.model import Vectors
 
 
-def use_embedder(connection: apsw.Connection, embedder: Embedder, now: float) -> int:
-    """Return the embedder's row id, its table made where it is new; the first one ever becomes live."""
-    row = connection.execute("SELECT id FROM embedders WHERE fingerprint = ?", (embedder.fingerprint,)).get
+def use_embedder(connection: apsw.Connection, embedder: Embedder, now: float, folder: str | None = None) -> int:
+    """Return the embedder's row id, its table made where it is new; the first one ever becomes live.
+
+    Of two tables of one model it is the live one. `folder` says where the model lies now.
+    """
+    row = connection.execute(
+        "SELECT id FROM embedders WHERE fingerprint = ? ORDER BY id = ? DESC, id DESC LIMIT 1",
+        (embedder.fingerprint, live_embedder(connection)),
+    ).get
     if row is None:
-        connection.execute(
-            "INSERT INTO embedders (fingerprint, model_name, dimension, created_at) VALUES (?, ?, ?, ?)",
-            (embedder.fingerprint, embedder.model_name, embedder.dimension, now),
-        )
-        row = connection.last_insert_rowid()
-        connection.execute(
-            f"CREATE TABLE vectors_{int(row)} (chunk_id INTEGER PRIMARY KEY REFERENCES chunks (id), "
-            "text_hash BLOB NOT NULL, embedding BLOB NOT NULL) STRICT"
-        )
-        connection.execute(f"CREATE INDEX vectors_{int(row)}_text ON vectors_{int(row)} (text_hash)")
-    if meta.get(connection, meta.LIVE_EMBEDDER) is None:
-        meta.put(connection, meta.LIVE_EMBEDDER, str(row))
+        row = make_table(connection, embedder, now)
+    if folder is not None:
+        connection.execute("UPDATE embedders SET folder = ?1 WHERE id = ?2 AND folder IS NOT ?1", (folder, row))
+    if live_embedder(connection) is None:
+        make_live(connection, int(row), now)
     return int(row)
+
+
+def make_table(connection: apsw.Connection, embedder: Embedder, now: float) -> int:
+    """Make a new, empty table for an embedder's vectors and return its row id."""
+    connection.execute(
+        "INSERT INTO embedders (fingerprint, model_name, dimension, created_at) VALUES (?, ?, ?, ?)",
+        (embedder.fingerprint, embedder.model_name, embedder.dimension, now),
+    )
+    row = connection.last_insert_rowid()
+    connection.execute(
+        f"CREATE TABLE vectors_{int(row)} (chunk_id INTEGER PRIMARY KEY REFERENCES chunks (id), "
+        "text_hash BLOB NOT NULL, embedding BLOB NOT NULL) STRICT"
+    )
+    connection.execute(f"CREATE INDEX vectors_{int(row)}_text ON vectors_{int(row)} (text_hash)")
+    return row
+
+
+def make_live(connection: apsw.Connection, embedder_id: int, now: float) -> None:
+    """Have search use this table from now on."""
+    meta.put(connection, meta.LIVE_EMBEDDER, str(embedder_id))
+    connection.execute("UPDATE embedders SET live_at = ? WHERE id = ?", (now, embedder_id))
+    meta.raise_vector_generation(connection)
 
 
 def live_embedder(connection: apsw.Connection) -> int | None:
@@ -73,7 +95,8 @@ def insert(
         f"INSERT INTO vectors_{int(embedder_id)} (chunk_id, text_hash, embedding) VALUES (?, ?, ?)",
         ((chunk_ids[i], text_hash(texts[i]), matrix[i].tobytes()) for i in range(len(chunk_ids))),
     )
-    meta.raise_vector_generation(connection)
+    if live_embedder(connection) == embedder_id:  # nobody searches a table that is being made
+        meta.raise_vector_generation(connection)
 
 
 def delete_of(connection: apsw.Connection, document_id: int) -> None:
@@ -121,20 +144,31 @@ def load(connection: apsw.Connection, embedder_id: int, chunk_ids: Iterable[int]
 
 def current_chunks(connection: apsw.Connection) -> NDArray[np.int64]:
     """Return the ids of all chunks of current documents, ascending."""
+    return selected_chunks(connection, CURRENT)
+
+
+def selected_chunks(connection: apsw.Connection, selection: Selection) -> NDArray[np.int64]:
+    """Return the ids of the chunks that a search may find, ascending."""
     joined = connection.execute(
         "SELECT group_concat(chunks.id) FROM documents JOIN chunks ON chunks.document_id = documents.id "
-        "WHERE documents.state = 'current'"
+        f"WHERE {selection.sql}",
+        selection.bindings,
     ).get
     return _ascending(joined)
 
 
-def nearest(connection: apsw.Connection, embedder_id: int, query: bytes, limit: int) -> list[tuple[int, float]]:
-    """Return (chunk id, cosine similarity) by exact search in SQL, best first. It proves the matrix right."""
+def nearest(
+    connection: apsw.Connection, embedder_id: int, query: bytes, limit: int, selection: Selection = CURRENT
+) -> list[tuple[int, float]]:
+    """Return (chunk id, cosine similarity) by exact search in SQL among what is selected, best first, ties by id."""
     rows = connection.execute(
-        f"SELECT v.chunk_id, 1.0 - vec_distance_cosine(v.embedding, ?) AS score FROM vectors_{int(embedder_id)} AS v "
-        "JOIN chunks ON chunks.id = v.chunk_id JOIN documents ON documents.id = chunks.document_id "
-        "WHERE documents.state = 'current' ORDER BY score DESC, v.chunk_id LIMIT ?",
-        (query, limit),
+        # The selection first and as a whole: joined, SQLite might ask it anew for every vector.
+        "WITH selected AS MATERIALIZED (SELECT chunks.id FROM documents JOIN chunks "
+        f"ON chunks.document_id = documents.id WHERE {selection.sql}) "
+        f"SELECT v.chunk_id, 1.0 - vec_distance_cosine(v.embedding, ?) AS score FROM selected "
+        f"CROSS JOIN vectors_{int(embedder_id)} AS v ON v.chunk_id = selected.id "
+        "ORDER BY score DESC, v.chunk_id LIMIT ?",
+        (*selection.bindings, query, limit),
     )
     return [(int(chunk_id), float(score)) for chunk_id, score in rows]
 

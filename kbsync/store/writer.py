@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,9 +23,13 @@ from kbsync.store.connection import connect_reader, connect_writer, part, transl
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
+# Gets the ids of jobs that changed.
+JobListener = Callable[[frozenset[int]], None]
 
 # One fsync serves this many waiting callers at the most; more would make the first of them wait too long.
 GROUP_LIMIT = 64
+# SQLite's virtual machine takes well under a millisecond for so many steps.
+_STEPS_BETWEEN_LOOKS = 10_000
 
 
 @dataclass(slots=True)
@@ -41,6 +47,8 @@ class Writer:
         self._inline = threading.Lock()
         self._thread: threading.Thread | None = None
         self._connection: apsw.Connection | None = None
+        self._changed_jobs: set[int] = set()
+        self._listeners: tuple[JobListener, ...] = ()
 
     def open(self) -> list[str]:
         """Connect and bring the schema up to date; return the names of migrations that ran. Raises StopEngine."""
@@ -51,8 +59,23 @@ class Writer:
         except BaseException:
             connection.close()
             raise
+        connection.set_update_hook(self._row_changed)
         self._connection = connection
         return ran
+
+    def listen(self, listener: JobListener) -> Callable[[], None]:
+        """Have `listener` hear of jobs whose rows changed, by their ids, after the commit; return how to end that.
+
+        It is called in the writer's thread, while nobody else can write: it must be quick, and never raise.
+        """
+        with self._inline:
+            self._listeners = (*self._listeners, listener)
+
+        def end() -> None:
+            with self._inline:
+                self._listeners = tuple(other for other in self._listeners if other is not listener)
+
+        return end
 
     def start(self) -> None:
         """Give the connection to a thread of its own."""
@@ -127,11 +150,20 @@ class Writer:
             for request in group:
                 request.future.set_exception(error)
             return
+        finally:
+            changed, self._changed_jobs = self._changed_jobs, set()
+        if changed:
+            for listener in self._listeners:
+                listener(frozenset(changed))
         for request, result, failure in answers:
             if failure is None:
                 request.future.set_result(result)
             else:
                 request.future.set_exception(failure)
+
+    def _row_changed(self, _kind: int, _database: str, table: str, row_id: int) -> None:
+        if table == "jobs":
+            self._changed_jobs.add(row_id)
 
     def _one(self, connection: apsw.Connection, request: _Request) -> tuple[Any, BaseException | None]:
         result = None
@@ -148,9 +180,16 @@ class Writer:
 class Readers:
     """Connections for reading, one for each thread that asks at the same time, kept for the next."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, seconds: float | None = None) -> None:
         self.path = path
+        self._seconds = seconds
         self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
+
+    def within(self, seconds: float) -> Readers:
+        """Return readers on the same connections whose statements are ended after so many seconds: RetryLater."""
+        limited = Readers(self.path, seconds)
+        limited._idle = self._idle
+        return limited
 
     def read(self, work: Work[T]) -> T:
         """Run `work(connection)` inside one read transaction: it sees one moment of the database."""
@@ -159,7 +198,7 @@ class Readers:
         except queue.Empty:
             connection = connect_reader(self.path)
         try:
-            with translated(self.path):
+            with translated(self.path), self._limited(connection):
                 connection.execute("BEGIN")
                 try:
                     return work(connection)
@@ -168,6 +207,25 @@ class Readers:
                         connection.execute("ROLLBACK")
         finally:
             self._idle.put(connection)
+
+    @contextmanager
+    def _limited(self, connection: apsw.Connection) -> Iterator[None]:
+        seconds = self._seconds
+        if seconds is None:
+            yield
+            return
+        until = time.monotonic() + seconds
+        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)
+        try:
+            yield
+        except apsw.InterruptError as error:
+            raise RetryLater(
+                Reason.TIMEOUT,
+                f"The database did not answer within {seconds:g} seconds.",
+                hint="Ask for fewer words or a longer prefix, or again when less is going on.",
+            ) from error
+        finally:
+            connection.set_progress_handler(None)
 
     def close(self) -> None:
         """Close the idle connections. Twice does no harm."""

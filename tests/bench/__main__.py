@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from tests.bench import documents, embedding, freshness, ingestion, scan
+from tests.bench import documents, embedding, freshness, ingestion, reindexing, scan, searching
 from tests.bench.figures import Figure, as_json, machine, table
 
 _UNITS = {"ratio": "x (over 1: faster than bare)", "second": "texts/s", "texts": "texts"}
@@ -44,6 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
         "freshness": freshness.measure,
         "ingestion": ingestion.measure,
         "documents": documents.measure,
+        "reindex": reindexing.measure,
+        "search": searching.measure,
     }
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(benches):

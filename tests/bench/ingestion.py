@@ -38,12 +38,12 @@ from kbsync.store import sources, vectors
 from kbsync.store.connection import Connection
 from kbsync.store.writer import Writer
 from tests.bench.figures import Figure
-from tests.bench.library import library_files
+from tests.bench.library import library_files, small_notes
 
 if TYPE_CHECKING:
     from kbsync.model import Vectors
 
-FILES = 200
+FILES, NOTES = 200, 1000
 # As many files as the daemon has workers go on at once.
 _WORKERS = 4
 _NOW = 1_000_000_000.0
@@ -52,8 +52,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def measure(files: int = FILES, device: Device | None = None, counter: TokenCounter | None = None) -> list[Figure]:
-    """Return the seconds of each stage for the same standard library files, and each one's share of all."""
+def measure(
+    files: int = FILES, device: Device | None = None, counter: TokenCounter | None = None, notes: int = NOTES
+) -> list[Figure]:
+    """Return the files a second of each stage and its share of all, for library code and for small Markdown files."""
     model = packaged_model() if device is None or counter is None else None
     if model is not None:
         device, counter = SentenceTransformerDevice(model, "cpu"), HuggingFaceCounter(model.tokenizer_json)
@@ -75,11 +77,12 @@ def measure(files: int = FILES, device: Device | None = None, counter: TokenCoun
         writer.open()
         writer.start()
         stack.callback(writer.close)
-        return _stages(library_files(files), batcher, counter, limits, writer)
+        code = _stages("code", library_files(files), batcher, counter, limits, writer)
+        return code + _stages("notes", small_notes(folder, notes), batcher, counter, limits, writer)
 
 
 def _stages(
-    paths: Sequence[str], batcher: Batcher, counter: TokenCounter, limits: ChunkLimits, writer: Writer
+    what: str, paths: Sequence[str], batcher: Batcher, counter: TokenCounter, limits: ChunkLimits, writer: Writer
 ) -> list[Figure]:
     counter.count("load the tokenizer")
     embedder_id, source_id = writer.run(lambda connection: _prepared(connection, batcher))
@@ -103,12 +106,13 @@ def _stages(
 
     seconds["commit"], _ = _timed(lambda: _in_parallel(commit, list(zip(jobs, snapshots, whole, strict=True))))
     total, chunks = sum(seconds.values()), sum(len(update.chunks) for update in updates)
+    name = f"ingestion of {what}"
     return [
-        *(Figure(f"ingestion: {stage}", "s", (spent,)) for stage, spent in seconds.items()),
-        *(Figure(f"ingestion: share of {stage}", "%", (100 * spent / total,)) for stage, spent in seconds.items()),
-        Figure("ingestion: documents", "documents", (float(len(paths)),)),
-        Figure("ingestion: chunks", "chunks", (float(chunks),)),
-        Figure("ingestion: committed", "documents/s", (len(paths) / seconds["commit"],)),
+        *(Figure(f"{name}: {stage}", "files/s", (len(paths) / spent,)) for stage, spent in seconds.items()),
+        *(Figure(f"{name}: share of {stage}", "%", (100 * spent / total,)) for stage, spent in seconds.items()),
+        Figure(f"{name}: all stages", "files/s", (len(paths) / total,)),
+        Figure(f"{name}: documents", "documents", (float(len(paths)),)),
+        Figure(f"{name}: chunks", "chunks", (float(chunks),)),
     ]
 
 
@@ -127,6 +131,8 @@ def _chunked(path: str, snapshot: Snapshot, limits: ChunkLimits, counter: TokenC
 
 class _TextOnly:
     """Stands where documents are read: the library has none."""
+
+    encodings: tuple[str, ...] = ()
 
     def fingerprint(self, ocr: OcrMode) -> str:
         raise ValueError(ocr)

@@ -102,11 +102,13 @@ def test_the_freshness_bench_finds_what_it_drops_and_changes(folders: tuple[Path
 
 
 def test_the_ingestion_bench_splits_the_time_into_all_of_it() -> None:
-    figures = {figure.name: figure.median for figure in ingestion.measure(2, HashDevice(), WordCounter())}
-    shares = [figures[f"ingestion: share of {stage}"] for stage in ("read", "chunk", "embed", "commit")]
-    assert sum(shares) == pytest.approx(100)
-    assert figures["ingestion: documents"] == 2
-    assert figures["ingestion: chunks"] >= 2
+    figures = {figure.name: figure.median for figure in ingestion.measure(2, HashDevice(), WordCounter(), 3)}
+    for what, files in (("code", 2), ("notes", 3)):
+        name = f"ingestion of {what}"
+        shares = [figures[f"{name}: share of {stage}"] for stage in ("read", "chunk", "embed", "commit")]
+        assert sum(shares) == pytest.approx(100)
+        assert figures[f"{name}: documents"] == files
+        assert figures[f"{name}: chunks"] >= files
 
 
 def test_the_documents_bench_takes_turns_and_tells_what_a_worker_held(tmp_path: Path) -> None:

@@ -166,3 +166,16 @@ def test_chunks_are_never_longer_than_what_the_model_reads(
     tmp_path: Path, text: str, model: int, expected: ChunkLimits
 ) -> None:
     assert load(tmp_path, text).chunk_limits(model) == expected
+
+
+def test_encodings_have_pythons_names(tmp_path: Path) -> None:
+    settings = load(tmp_path, 'encodings = ["SJIS", "windows-1251", "Latin-1", "EUC-KR", "GBK", "Big5-HKSCS"]\n')
+    assert settings.encodings == ("shift_jis", "cp1251", "iso8859-1", "euc_kr", "gbk", "big5hkscs")
+
+
+@pytest.mark.parametrize(
+    "name", ["klingon", "utf-8", "utf-16", "utf-7", "ascii", "rot13", "hex", "cp037", "unicode_escape", "idna", ""]
+)
+def test_what_is_no_legacy_encoding_is_refused_and_some_are_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"encodings.*shift_jis"):
+        load(tmp_path, f'encodings = ["{name}"]\n')

@@ -21,7 +21,8 @@ def test_template_uncommented_is_valid_and_says_the_defaults(tmp_path: Path) -> 
     assert len(loaded.sources) == 1
     assert loaded.chunks.max_tokens == 256
     chunks = loaded.chunks.model_copy(update={"max_tokens": None})
-    assert loaded.model_copy(update={"sources": (), "chunks": chunks}) == Settings()
+    models = loaded.models.model_copy(update={"reranker": None})
+    assert loaded.model_copy(update={"sources": (), "chunks": chunks, "models": models}) == Settings()
 
 
 def test_settings_written_as_toml_are_read_back_the_same(tmp_path: Path) -> None:

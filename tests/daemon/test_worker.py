@@ -138,7 +138,7 @@ def test_a_file_that_may_not_be_read_has_failed_and_its_old_version_stays(engine
     [
         ("noise.md", b"\x00\x01\x02\x03" * 400, Reason.BINARY),
         ("table.xyz", b"quince", Reason.UNSUPPORTED),
-        ("paper.epub", b"PK quince", Reason.UNSUPPORTED),
+        ("letter.odt", b"PK quince", Reason.UNSUPPORTED),
         ("empty.md", b"", Reason.EMPTY),
         ("id_ed25519", b"quince", Reason.SECRET),
     ],

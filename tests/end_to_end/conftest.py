@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.library import library
 from tests.end_to_end.program import PATIENCE_S, Daemon, Program
 from tests.fakes.eventually import eventually
+
+__all__ = ["library", "road"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Road:
 def road(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Iterator[Road]:
     base = tmp_path_factory.mktemp("road").resolve()
     program, folder = Program(base / "home"), base / "folder"
-    shutil.copytree(samples, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(samples, folder, ignore=shutil.ignore_patterns("__pycache__", "sentences"))
     program.run("sources", "add", str(folder))
     with program.daemon() as daemon:
         eventually(daemon.has_model, within_s=PATIENCE_S, every_s=0.2)

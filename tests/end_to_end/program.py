@@ -102,7 +102,8 @@ class Program:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("KBSYNC_")}
-        self.environment |= {"KBSYNC_HOME": str(home), "PYTHONUTF8": "1"}
+        # Any free port: several daemons run on this machine at once.
+        self.environment |= {"KBSYNC_HOME": str(home), "PYTHONUTF8": "1", "KBSYNC_HTTP__PORT": "0"}
         self.places = locate(self.environment)
 
     def run(self, *arguments: str | bytes, code: int | None = 0) -> Answer:

@@ -20,6 +20,7 @@ _TYPES: dict[str, DocumentType] = {
     ".pptx": "pptx",
     ".xlsx": "xlsx",
     ".html": "html",
+    ".epub": "epub",
 }
 
 

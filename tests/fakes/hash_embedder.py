@@ -82,6 +82,10 @@ class HashDevice:
         return self._name
 
     @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
     def batch_tokens(self) -> int:
         return self._batch_tokens
 

@@ -19,6 +19,8 @@ class ReadingCage:
 
     def __init__(self) -> None:
         self.requests: list[ConversionRequest] = []
+        # Names of documents that are damaged for today's rules, whatever they hold.
+        self.refused: set[str] = set()
         self.closed = False
 
     def run(self, request: ConversionRequest, time_limit_s: float) -> Conversion:
@@ -36,7 +38,7 @@ class ReadingCage:
                 raise FailFile(Reason.PASSWORD_REQUIRED, f"{request.name} wants a password.")
         elif content == b"crash":
             raise RetryLater(Reason.CRASHED, f"{request.name}: the process that read it was ended by SIGSEGV.")
-        elif content == b"corrupt":
+        elif content == b"corrupt" or request.name in self.refused:
             raise FailFile(Reason.CORRUPT, f"{request.name} is damaged.")
         text = content.decode()
         pieces = tuple(

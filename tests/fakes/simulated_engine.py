@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,14 @@ from kbsync.daemon.daemon import Daemon
 from kbsync.embed.embedder import Device
 from kbsync.embed.model_files import ModelFiles
 from kbsync.errors import RetryLater
+from kbsync.knowledge_base.conversion import Cage
+from kbsync.knowledge_base.embedders import ModelAtHand, model_at_hand
 from kbsync.knowledge_base.explain import Explanation
 from kbsync.model import Change, IngestOptions, Source
 from kbsync.reasons import FileState, Reason
 from kbsync.store.connection import Connection
 from kbsync.store.jobs import JobRow
+from kbsync.store.reindexes import VectorTable
 from tests.fakes.hash_embedder import HashDevice
 from tests.fakes.manual_clock import ManualClock
 from tests.fakes.reading_cage import ReadingCage
@@ -72,17 +75,26 @@ class ReportingWatcher:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What outlives a process: the disk, the time and kbsync's home. `device` is the machine's."""
+    """What outlives a process: the disk, the time and kbsync's home. `device` runs the model that is configured.
+
+    `shelf`: devices of models that are on this machine too.
+    """
 
     home: Path
     clock: ManualClock
     fs: SimulatedFileSystem
     device: HashDevice
+    shelf: tuple[HashDevice, ...] = ()
 
     @staticmethod
     def new(home: Path, device: HashDevice | None = None) -> World:
         clock = ManualClock()
         return World(home, clock, SimulatedFileSystem(clock), device or HashDevice())
+
+    def with_model(self, dimension: int, *, keep: bool = True) -> World:
+        """Return the same world with another model configured, and the one before still on the disk or not."""
+        shelf = (*self.shelf, self.device) if keep else ()
+        return replace(self, device=HashDevice(dimension), shelf=shelf)
 
     @property
     def locations(self) -> Locations:
@@ -95,16 +107,23 @@ class World:
         (self.home / "config.toml").write_text("\n".join([text, *entries]), encoding="utf-8")
 
 
+def model_of(device: HashDevice) -> ModelFiles:
+    """Return what a device's model says of itself."""
+    name = f"hashed words {device.dimension}"
+    fingerprint = f"hashed-words-{device.dimension}"
+    return ModelFiles("/simulated/model", name, device.dimension, 120, frozenset(), "", "", fingerprint)
+
+
 class SimulatedEngine:
     """One life of the daemon in a world, without its threads. Writes of a test are reported like a watcher would."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, cage: Cage | None = None) -> None:
         self.world = world
         self.fs, self.clock, self.device = world.fs, world.clock, world.device
         self.watchers: list[ReportingWatcher] = []
         self.refused: set[str] = set()
         devices: list[Device] = [world.device]
-        model = ModelFiles("/simulated/model", "hashed words", 16, 120, frozenset(), "", "", "hashed-words-16")
+        model = model_of(world.device)
 
         def make_watcher(
             source: Source, sink: Callable[[Change], None], dirty: Callable[[int, str], None]
@@ -120,7 +139,8 @@ class SimulatedEngine:
             WordCounter(),
             lambda: devices,
             make_watcher,
-            lambda _slots, _folder: self.cage,
+            lambda _slots, _folder: cage or self.cage,
+            self._find_earlier,
         )
         settings = load_settings(world.locations.config_file)
         self.engine: Engine = open_engine(world.locations, settings, seams)
@@ -128,6 +148,10 @@ class SimulatedEngine:
         self.daemon: Daemon = build_daemon(self.engine)
         self.loops = self.daemon.loops
         self.daemon.reload()
+
+    def _find_earlier(self, table: VectorTable) -> ModelAtHand | None:
+        device = next((one for one in self.world.shelf if model_of(one).fingerprint == table.fingerprint), None)
+        return None if device is None else model_at_hand(model_of(device), WordCounter(), lambda: [device])
 
     # ---- the disk, with its events ----
 
@@ -157,6 +181,7 @@ class SimulatedEngine:
         busy |= self.loops.rescans.step()
         for worker in self.loops.workers:
             busy |= worker.step()
+        busy |= self.loops.reindexer.step()
         return busy
 
     def settle(self, ticket: int = 0) -> None:

@@ -18,12 +18,13 @@ from typer.testing import CliRunner, Result
 from kbsync import log
 from kbsync.compose import Engine, build_daemon, open_engine
 from kbsync.config.locations import locate
-from kbsync.config.settings import load_settings
+from kbsync.config.settings import HttpSettings, load_settings
 from kbsync.daemon.daemon import Daemon
 from kbsync.daemon.lock import DataLock
 from kbsync.interfaces.cli.app import app
 from kbsync.interfaces.cli.client import Client
 from kbsync.interfaces.http.app import build_app
+from kbsync.interfaces.http.door import Door, open_door
 from kbsync.interfaces.http.server import Server
 from kbsync.interfaces.operations import Operations
 from tests.fakes.eventually import eventually
@@ -66,6 +67,7 @@ class Service:
     engine: Engine
     daemon: Daemon
     socket_path: str
+    door: Door
 
     @property
     def client(self) -> Client:
@@ -82,6 +84,23 @@ class Service:
             return Reply(response.status, dict(response.getheaders()), response.read())
         finally:
             connection.close()
+
+    def ask_over_tcp(
+        self, method: str, route: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """Send a request below /api/v1/ to the port, with these headers only."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.door.access.port, timeout=20)
+        try:
+            connection.request(method, f"/api/v1/{route}", content, dict(headers or {}))
+            response = connection.getresponse()
+            return Reply(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    @property
+    def token(self) -> dict[str, str]:
+        """Return the header that opens the door."""
+        return {"Authorization": f"Bearer {self.door.access.token}"}
 
     def settle(self) -> None:
         ticket = self.daemon.rescan()
@@ -116,13 +135,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     engine = open_engine(places, load_settings(places.config_file), hashed_seams(HashDevice()))
     daemon = build_daemon(engine)
     socket_path = places.socket_path()
-    server = Server(build_app(Operations(engine, daemon, [f"unix:{socket_path}"])), socket_path)
+    door, shut = open_door(HttpSettings(port=0), places.token_file)
+    assert door is not None, shut
+    operations = Operations(engine, daemon, [door.url, f"unix:{socket_path}"])
+    server = Server(build_app(operations, door.access), socket_path, door)
     try:
         daemon.start()
         server.start()
         lock.publish("daemon", socket_path)
         eventually(lambda: engine.batcher.ready)
-        yield Service(home, folder, engine, daemon, socket_path)
+        yield Service(home, folder, engine, daemon, socket_path, door)
     finally:
         server.stop()
         daemon.stop()

@@ -35,7 +35,7 @@ from tests.interfaces.conftest import Service
         (["add"], 2),
         (["add", "a.md", "--note", "both"], 2),
         (["add", "--note", "  "], 2),
-        (["add", "a.md", "--type", "email"], 2),
+        (["add", "a.md", "--type", "note"], 2),
         (["add", "a.md", "--ocr", "sometimes"], 2),
         (["why", "/"], 2),
         (["sources", "add", "/absent/folder"], 2),

@@ -33,7 +33,7 @@ def test_status(service: Service) -> None:
     assert (answer["model_name"], answer["embedding_dim"]) == ("hashed words", 16)
     assert answer["database"].keys() >= {"documents_by_type", "total_chunks", "size_bytes"}
     assert answer["queue"].keys() == {"queued", "processing"}
-    assert answer["endpoints"] == [f"unix:{service.socket_path}"]
+    assert answer["endpoints"] == [service.door.url, f"unix:{service.socket_path}"]
     (watcher,) = [watcher for watcher in answer["watchers"] if watcher["path"] == str(service.folder)]
     assert watcher["watching"] is True
 
@@ -45,7 +45,7 @@ def test_search(service: Service) -> None:
     answer = reply.json()
     assert (answer["query"], answer["mode"], answer["notice"]) == ("larch needles", "hybrid", None)
     (hit,) = answer["hits"]
-    assert hit.keys() == {
+    assert hit.keys() >= {
         *("rank", "score", "document_id", "chunk_id", "title", "type", "path", "paths", "section_header", "page"),
         *("snippet", "text"),
     }

@@ -114,7 +114,7 @@ def test_a_changed_file_added_again_is_found_in_both_versions(engine: SimulatedE
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("paper.epub", b"PK", Reason.UNSUPPORTED),
+        ("letter.odt", b"PK", Reason.UNSUPPORTED),
         ("no ending", b"quince", Reason.UNSUPPORTED),
         ("empty.md", b"", Reason.EMPTY),
         (".env", b"TOKEN=1", Reason.SECRET),
@@ -131,6 +131,14 @@ def test_what_is_not_for_the_index_is_refused_and_nothing_is_kept_of_it(
     assert refusal.value.reason is reason
     assert (_staged(engine), _stored(engine)) == ([], [])
     assert engine.read("SELECT count(*) FROM jobs") == [(0,)]
+
+
+def test_a_format_that_is_not_read_is_refused_with_a_way_to_convert_it(engine: SimulatedEngine) -> None:
+    engine.fs.write(f"{DESK}/letter.doc", b"quince")
+    with pytest.raises(SkipFile) as refusal:
+        engine.kb.adding.add_file(f"{DESK}/letter.doc", IngestOptions())
+    assert "soffice --convert-to docx" in refusal.value.hint
+    assert ".md" in refusal.value.hint
 
 
 @pytest.mark.parametrize(("what", "reason"), [("link", Reason.SYMLINK), ("pipe", Reason.SPECIAL)])

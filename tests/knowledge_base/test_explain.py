@@ -68,6 +68,26 @@ def test_a_path_that_is_left_out_says_why(
     assert explanation.detail.startswith(SENTENCES[reason])
 
 
+@pytest.mark.parametrize(
+    ("name", "format_to_save_in"),
+    [
+        *((f"letter{ending}", ".docx") for ending in (".doc", ".rtf", ".odt", ".DOC", ".pages")),
+        *((f"list{ending}", ".xlsx") for ending in (".xls", ".ods", ".numbers")),
+        *((f"talk{ending}", ".pptx") for ending in (".ppt", ".odp")),
+        ("mail.msg", ".eml"),
+    ],
+)
+def test_a_format_that_is_not_read_says_what_to_save_it_as(
+    engine: SimulatedEngine, name: str, format_to_save_in: str
+) -> None:
+    engine.fs.write(f"{NOTES}/{name}", b"quince")
+    engine.rescan()
+    explanation = engine.why(f"{NOTES}/{name}")
+    assert (explanation.state, explanation.reason) == (FileState.SKIPPED, Reason.UNSUPPORTED)
+    assert explanation.detail.startswith(SENTENCES[Reason.UNSUPPORTED])
+    assert format_to_save_in in explanation.detail
+
+
 def test_a_failed_path_says_what_went_wrong_and_what_to_do(engine: SimulatedEngine) -> None:
     engine.fs.write(PATH, b"quince")
     engine.fs.fail(PATH, PermissionError(errno.EACCES, "Permission denied"))

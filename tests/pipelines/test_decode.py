@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 
 from kbsync.errors import SkipFile
-from kbsync.pipelines.decode import decode
+from kbsync.pipelines.decode import decode, decoded
 from kbsync.reasons import Reason
 
 CHINESE = (
@@ -86,6 +87,67 @@ def test_a_single_clause_is_enough(text: str, encoding: str) -> None:
     clauses = [clause for clause in re.split(r"(?<=[。.?])\s*|，|、|, ", text) if len(clause) > 4]
     assert len(clauses) > 2
     assert [decode(clause.encode(encoding)) for clause in clauses] == clauses
+
+
+@pytest.mark.parametrize("encoding", ["cp850", "mac_roman"])
+def test_an_encoding_that_is_set_decides_where_the_bytes_leave_doubt(samples: Path, encoding: str) -> None:
+    sentences = (samples / "sentences" / "french.txt").read_text("utf-8").splitlines()
+    assert [decoded(text.encode(encoding), preferred=(encoding,)).text for text in sentences] == sentences
+    assert [decode(text.encode(encoding)) for text in sentences] != sentences
+
+
+@pytest.mark.parametrize(
+    "preferred",
+    ["shift_jis", "gb18030", "big5", "euc_kr", "euc_jp", "koi8-r", "cp1252", "cp850", "cp1253", "mac-roman"],
+)
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (CHINESE, "gb18030"),
+        (TRADITIONAL, "big5"),
+        (JAPANESE, "shift_jis"),
+        (JAPANESE, "euc_jp"),
+        (KOREAN, "euc_kr"),
+        (RUSSIAN, "koi8_r"),
+        (RUSSIAN, "cp1251"),
+        (GREEK, "cp1253"),
+    ],
+    ids=lambda value: value[:8],
+)
+def test_an_encoding_that_is_set_does_not_outvote_what_the_bytes_say(text: str, encoding: str, preferred: str) -> None:
+    assert decoded(text.encode(encoding), preferred=(preferred,)).text == text
+
+
+@pytest.mark.parametrize("missing", ["utf-8 \ud800 alone", "\udc00", "plain \ud83d"])
+def test_half_a_pair_of_surrogates_is_replaced_and_the_rest_stays(missing: str) -> None:
+    text = decode(f"Grüße 😀 {missing} end".encode("utf-8", "surrogatepass"))
+    assert text == f"Grüße 😀 {missing} end".encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    text.encode("utf-8")
+
+
+def test_a_pair_of_surrogates_written_as_two_characters_is_the_character() -> None:
+    assert decode("a \ud83d\ude00 b".encode("utf-8", "surrogatepass")) == "a 😀 b"
+
+
+def test_a_log_that_begins_with_a_hole_is_read_behind_it() -> None:
+    assert decode(bytes(1_000_000) + b"the line after\n") == "the line after\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (b"plain", "utf-8"),
+        (b"\xef\xbb\xbfmarked", "utf-8"),
+        ("Grüße".encode("utf-16"), "utf-16-le"),
+        (CHINESE.encode("gbk"), "gb18030"),
+        (TRADITIONAL.encode("big5"), "cp950"),
+        (JAPANESE.encode("iso2022_jp"), "iso2022_jp"),
+        (RUSSIAN.encode("koi8_r"), "koi8-r"),
+        (FRENCH.encode("latin_1"), "cp1252"),
+    ],
+)
+def test_the_encoding_is_told_by_pythons_name(data: bytes, encoding: str) -> None:
+    assert decoded(data).encoding == encoding
 
 
 def test_one_broken_byte_does_not_make_utf8_another_encoding() -> None:

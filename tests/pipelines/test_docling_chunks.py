@@ -13,6 +13,7 @@ from kbsync.model import ChunkLimits, Parsed, Piece
 from kbsync.pipelines import router
 from kbsync.pipelines.docling_chunks import parse_document
 from kbsync.pipelines.enrich import make_chunks
+from kbsync.pipelines.room import clipped_title
 from tests.fakes.conversions import Conversions
 from tests.pipelines.conftest import TOKENIZER
 
@@ -104,11 +105,25 @@ def test_a_paragraph_that_layout_took_for_a_header_heads_nothing() -> None:
     document.add_heading("3.3 Groups")
     document.add_heading("Here is an example of how groups are used. " * 6)
     document.add_text(DocItemLabel.TEXT, "Jane is in the group of managers.")
-    parsed = parse_document(document, "report.pdf", ChunkLimits(), HuggingFaceCounter(TOKENIZER))
+    parsed = parse_document(document, "report.pdf", ChunkLimits(), HuggingFaceCounter(str(TOKENIZER)))
     (piece,) = parsed.pieces
     assert piece.section_header == "3.3 Groups"
     assert piece.text.startswith("Here is an example of how groups are used.")
     assert piece.text.endswith("Jane is in the group of managers.")
+
+
+def test_a_title_by_hand_heads_every_chunk_within_the_limit_and_the_own_one_stays() -> None:
+    document = DoclingDocument(name="report")
+    document.add_title("Harvest of the orchard")
+    document.add_text(DocItemLabel.TEXT, "The quince ripens late. " * 40)
+    counter, by_hand = HuggingFaceCounter(str(TOKENIZER)), "All that was written about fruit in the valley " * 5
+    parsed = parse_document(document, "report.pdf", SMALL, counter, by_hand)
+    title = clipped_title(by_hand, SMALL, counter)
+    chunks = make_chunks(parsed, title, counter)
+    assert len(chunks) > 1
+    assert max(chunk.token_count for chunk in chunks) <= SMALL.max_tokens
+    assert all(chunk.enriched_text.startswith(title) for chunk in chunks)
+    assert "Harvest of the orchard" in chunks[0].enriched_text
 
 
 def test_figures_are_found_by_their_captions(corpus: Path, conversions: Conversions) -> None:

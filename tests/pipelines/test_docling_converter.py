@@ -16,6 +16,7 @@ from kbsync.model import Conversion
 from kbsync.pipelines.docling_converter import converter_fingerprint
 from kbsync.reasons import Reason
 from tests.fakes.conversions import Conversions
+from tests.faults import made_pdf
 
 pytestmark = pytest.mark.timeout(300)  # the first one loads Docling and its models: half a minute when quiet
 
@@ -138,6 +139,42 @@ def test_a_web_page_is_read_in_its_encoding(
     assert text_of(conversions.of(page)) == sentence
 
 
+@pytest.mark.parametrize(
+    ("deep", "why"),
+    [
+        ("<div>" * 5000, "nested more than 150 deep"),  # told before Docling sees it
+        ("<ul><li>" * 74 + "<b><i><u><s>" * 300, "nested more than 150 deep"),
+        ("<ul><li>" * 70 + "<table><tr><td colspan=9 rowspan=9>x</td></tr></table>" * 2, None),
+        (
+            "<table>" + ("<tr>" + "<td rowspan=65000 colspan=1000>x</td>" * 50 + "</tr>") * 50,
+            "damaged",
+        ),  # Docling fails
+    ],
+)
+def test_a_web_page_that_docling_cannot_read_becomes_plain_text_under_its_headings(
+    conversions: Conversions, tmp_path: Path, deep: str, why: str | None
+) -> None:
+    page = tmp_path / "page.html"
+    start = "<html><head><title>Hedges</title></head><body><h1>Berries</h1><p>The sloe is sour.</p><h2>Names</h2>"
+    page.write_text(f"{start}{deep}blackthorn")
+    conversion = conversions.of(page)
+    assert conversion.parsed.title in ("Hedges", "Berries")
+    assert "The sloe is sour." in text_of(conversion)
+    assert "blackthorn" in text_of(conversion)
+    assert "Names" in str(conversion.parsed.pieces[-1].section_header)
+    assert (why or "") in str(conversion.parsed.metadata.get("plain_text", ""))
+    assert ("plain_text" in conversion.parsed.metadata) is (why is not None)
+    kept = tmp_path / "kept"
+    kept.write_bytes(conversion.document)
+    assert conversions.of(tmp_path / "gone.html", kept=kept).parsed == conversion.parsed
+
+
+def test_a_lone_line_on_a_page_is_text_though_it_looks_like_a_header(conversions: Conversions, tmp_path: Path) -> None:
+    path = tmp_path / "line.pdf"
+    path.write_bytes(made_pdf.one_page(made_pdf.lines("a page about the medlar")))
+    assert text_of(conversions.of(path)) == "a page about the medlar"
+
+
 def test_a_web_page_fetches_nothing(conversions: Conversions, tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_bytes(b"no picture")
     page = tmp_path / "page.html"
@@ -209,8 +246,6 @@ def test_bombs_are_too_complex(conversions: Conversions, tmp_path: Path) -> None
         "inflates.docx": archive(tmp_path / "1.zip", {"word/document.xml": b" " * 60_000_000}).read_bytes(),
         "parts.docx": archive(tmp_path / "2.zip", {f"{number}": b"" for number in range(10_001)}).read_bytes(),
         "far.xlsx": archive(tmp_path / "3.zip", {"xl/worksheets/sheet1.xml": far}).read_bytes(),
-        "nested.html": b"<html>" + b"<div>" * 5000 + b"x" + b"</div>" * 5000,
-        "lists.html": b"<ul><li>" * 1500 + b"x",
         "huge.png": header[:12] + chunk + zlib.crc32(chunk).to_bytes(4, "big") + no_pixels,
     }
     for name, content in bombs.items():

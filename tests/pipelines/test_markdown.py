@@ -64,6 +64,12 @@ def words(count: int, start: int = 0) -> str:
         ("<!-- ## hidden\n\n## too -->\nx", [(None, "<!-- ## hidden\n\n## too -->\nx")]),
         ("<pre>\n## no\n\n## no\n</pre>\nx", [(None, "<pre>\n## no\n\n## no\n</pre>\nx")]),
         ("<!-- open\n## A\n\nx", [(None, "<!-- open"), ("A", "x")]),
+        ("<script>\n## no\n</script>\n## A\n\nx", [(None, "<script>\n## no\n</script>"), ("A", "x")]),
+        ("<style>\n# no\n</style>\n<prefer>\n## A\n\nx", [(None, "<style>\n# no\n</style>\n<prefer>"), ("A", "x")]),
+        ("|a|b|\n|-|-|\n|1|2|\n## A\n\nx", [(None, "|a|b|\n|-|-|\n|1|2|"), ("A", "x")]),
+        ("|a|b|\n|-|-|\n|1|2|\n```\n## no\n```", [(None, "|a|b|\n|-|-|\n|1|2|\n```\n## no\n```")]),
+        ("a | b\n---\n\nx", [("a | b", "x")]),
+        ("## A\r\n\r\none\r\n\r\n```\r\n# no\r\n```\r\n## B\r\n\r\nx", [("A", "one\n\n```\n# no\n```"), ("B", "x")]),
         ("no headers at all", [(None, "no headers at all")]),
     ],
 )
@@ -76,6 +82,35 @@ def test_sections_begin_at_headers_and_carry_their_chain(text: str, pieces: list
 def test_headers_inside_fences_are_no_headers(fence: str) -> None:
     text = f"## A\n\n{fence}bash\n# install\n\n## run\n{fence}\n\nafter\n\n## B\n\nx"
     assert [piece.section_header for piece in read(text).pieces] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    "fence",
+    [
+        "- item\n\n  ```sh\n  ## no\n  ```",
+        "- ```sh\n  ## no\n  ```",
+        "1. - ~~~\n     ## no\n     ~~~",
+        "* item\n  ```\n## sloppy\n  ```",
+        "> ```\n> ## no\n> ```",
+        "> ```\n> never closed",
+        "- ```\n  never closed",
+        "- item\n\n  ~~~\n  never closed\n\n  either",
+        "```\n## a\n``` closes nothing\n## b\n```",
+        "``` `inline` ```",
+        "~~~~ `info`\n```\n## a\n~~~\n## b\n~~~~",
+    ],
+)
+def test_a_fence_in_a_list_or_quotation_ends_with_it_and_hides_no_header_after_it(fence: str) -> None:
+    assert shown(f"{fence}\n\n## B\n\nx") == [(None, fence), ("B", "x")]
+
+
+@pytest.mark.parametrize(("before", "row", "after"), [("- ```sh", "  x{}", "  ```"), ("> ~~~", "> x{}", "> ~~~")])
+def test_a_long_fence_in_a_list_or_quotation_becomes_parts_too(before: str, row: str, after: str) -> None:
+    rows = [row.format(number) for number in range(100)]
+    pieces = read("\n".join([before, *rows, after]), ChunkLimits(max_tokens=60)).pieces
+    assert [piece.metadata["part"] for piece in pieces] == [f"{n}/{len(pieces)}" for n in range(1, len(pieces) + 1)]
+    assert [shown for piece in pieces for shown in piece.text.split("\n")[1:-1]] == rows
+    assert {(piece.text.split("\n")[0], piece.text.split("\n")[-1]) for piece in pieces} == {(before, after)}
 
 
 def test_a_shorter_or_other_fence_does_not_close_one() -> None:
@@ -101,9 +136,24 @@ def test_the_title_is_front_matter_then_the_first_header(text: str, title: str |
 def test_front_matter_becomes_metadata_and_another_first_header_stays_findable() -> None:
     text = "---\ntitle: From the front\ntags: [a, b]\n---\n\n# Another title\n\nintro words\n\n## A\n\none"
     parsed = read(text)
-    assert parsed.metadata == {"title": "From the front", "tags": ["a", "b"]}
+    assert [parsed.metadata[key] for key in ("title", "tags")] == ["From the front", ["a", "b"]]
     assert [piece.section_header for piece in parsed.pieces] == ["Another title", "Another title > A"]
     assert_covered(text, parsed.pieces)
+
+
+@pytest.mark.parametrize("title", ["Short one", words(100)], ids=["short", "too long for a chunk"])
+def test_a_title_that_chunks_do_not_show_in_full_stays_in_the_text(title: str) -> None:
+    by_hand = None if len(title) > 80 else "Set by hand"
+    for text in (f"---\ntitle: {title}\n---\n\nintro", f"# {title}\n\nintro", f"{title}\n===\n\nintro"):
+        parsed = router.convert(text.encode(), "markdown", None, "file.md", ChunkLimits(), COUNTER, by_hand)
+        assert title in parsed.pieces[0].text
+        assert_covered(text, parsed.pieces)
+
+
+def test_front_matter_that_is_none_stays_in_the_text() -> None:
+    for front in ("---\nJust a line between rules.\n---", "---\na: 1\nnot a setting\n---", "---\ntitle: never closed"):
+        (piece,) = read(f"{front}\n\nbody").pieces
+        assert piece.text == f"{front}\n\nbody"
 
 
 def test_a_file_of_front_matter_only_keeps_its_text() -> None:
@@ -293,6 +343,10 @@ def _words_of(text: str) -> set[str]:
         "<pre>\n<!--\n" * 20_000,
         "#### a\n\n" * 20_000,
         "a\n---\n" * 20_000,
+        "  ```a\nx\n" * 20_000,
+        "- ```\n" * 20_001,
+        "> ```\n\n" * 20_000,
+        "|a|\n|-|\n" * 20_000,
     ],
     ids=lambda text: repr(text[:6]),
 )

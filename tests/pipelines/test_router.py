@@ -36,6 +36,7 @@ def convert(
         ("code", "notebook", "data"),
         ("data", None, "data"),
         ("csv", None, "table"),
+        ("email", None, "text"),
         ("note", None, "note"),
     ],
 )
@@ -45,7 +46,7 @@ def test_each_type_has_its_pipeline(document_type: DocumentType, language: str |
 
 def test_every_type_that_is_said_to_be_readable_is_read() -> None:
     readable = file_types.READABLE_TYPES & set(router.READER_VERSIONS)
-    assert readable >= {"markdown", "text", "code", "data", "csv", "note"}
+    assert readable >= {"markdown", "text", "code", "data", "csv", "note", "email"}
 
 
 @pytest.mark.parametrize("document_type", sorted(set(get_args(DocumentType)) - set(router.READER_VERSIONS)))
@@ -109,7 +110,7 @@ def test_more_pieces_than_the_limit_are_cut_and_said(
 
 
 def test_fingerprints_change_with_the_rules() -> None:
-    types: tuple[DocumentType, ...] = ("markdown", "text", "code", "data", "csv", "note")
+    types: tuple[DocumentType, ...] = ("markdown", "text", "code", "data", "csv", "note", "email")
     assert len({router.converter_fingerprint(document_type) for document_type in types}) == len(types)
     changed = [
         LIMITS,

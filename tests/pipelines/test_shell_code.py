@@ -39,6 +39,22 @@ def functions(text: str) -> list[tuple[str | None, int | None, int | None]]:
         ("grep x <<< word\na() {\n  :\n}\n", [("a", 2, 4)]),
         ("a() {\n  [[ $x == '{' ]] && echo ${y}\n} >&2\n", [("a", 1, 3)]),
         ("a() {\n  never closed\n", []),
+        ("a() {\n  cat <<'EOF'\n}\nb() {\nEOF\n}\n", [("a", 1, 6)]),
+        ('a() {\n  cat <<"E F"\n}\nE F\n}\n', [("a", 1, 5)]),
+        ("a() {\n  cat <<\\EOF\n}\nEOF\n}\n", [("a", 1, 5)]),
+        ("a() {\n  cat <<E\\OF\n}\nEOF\n}\n", [("a", 1, 5)]),
+        ("a() {\n  cat <<'!'\n}\n!\n}\n", [("a", 1, 5)]),
+        ("a() {\n  cat <<'$X' <<12\n}\n$X\n}\n12\n}\n", [("a", 1, 7)]),
+        ('a() {\n  x="$(cat <<EOF\n}\nEOF\n)"\n}\n', [("a", 1, 6)]),
+        ("echo '<<E' \"<<E\" # <<E\na() {\n  :\n}\ncat <<E\nE\n", [("a", 2, 4)]),
+        ("a() {\n  awk '\n{ x }\n}\n' <<E\n}\nE\n}\nb() { :; }\n", [("a", 1, 8), ("b", 9, 9)]),
+        ("a() {\n  sed 's/a/b/' # isn't\n}\nb() {\n  awk '\n/x/ {\n}' f\n}\n", [("a", 1, 3), ("b", 4, 8)]),
+        ("a() {\n  if x; then\n    y; fi }\n\n# of b\nb() {\n  :\n}\n", [("a", 1, 4), ("b", 5, 8)]),
+        ("if x; then\n  a() {\n    :\n}\nfi\n", [("a", 2, 4)]),
+        ("x='\nfunction a(x) {\n}'\nfunction b (\n:\n)\nc()(\n:\n)\n", [("b", 4, 6), ("c", 7, 9)]),
+        ("a()\n\n# why\n{\n  :\n}\n", [("a", 1, 6)]),
+        ("a() # why\n{\n  :\n} 2>&1 | b\n", [("a", 1, 4)]),
+        ("# only\n\n# comments\n", []),
         ("echo a() b\nx=(1 2)\n", []),
         ("a::b-c() {\n  :\n}\n", [("a::b-c", 1, 3)]),
     ],
@@ -67,8 +83,17 @@ def test_a_long_function_repeats_its_first_line() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["f() {\n" * 10_000, "".join(f"cat <<E{n}\n" for n in range(10_000)), "a(" * 50_000, "function " * 50_000],
-    ids=["unclosed", "documents", "parentheses", "keywords"],
+    [
+        "f() {\n" * 10_000,
+        "".join(f"cat <<E{n}\n" for n in range(10_000)),
+        "a(" * 50_000,
+        "function " * 50_000,
+        "a()\n" * 20_000,
+        "awk '\n" * 20_001,
+        "awk " * 2_000 + "'\n" * 9,
+        "cat <<'" * 20_000,
+    ],
+    ids=["unclosed", "documents", "parentheses", "keywords", "no body", "programs", "words", "quotes"],
 )
 @pytest.mark.timeout(20)  # quadratic work would take minutes
 def test_hostile_scripts_take_linear_time(text: str) -> None:

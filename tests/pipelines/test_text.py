@@ -40,11 +40,25 @@ def test_a_long_paragraph_is_cut_at_sentences_with_overlap() -> None:
         assert before.text.split(". ")[-1] in after.text
 
 
-@pytest.mark.parametrize("stop", "。！？")
+@pytest.mark.parametrize("stop", "。！？｡．")
 def test_chinese_is_cut_at_its_full_stops(stop: str) -> None:
     parsed = read(f"索引总是正确的{stop}" * 40, limits=ChunkLimits(max_tokens=40, overlap_tokens=0))
     assert len(parsed.pieces) > 5
     assert all(piece.text.endswith(f"正确的{stop}") and piece.text.startswith("索引") for piece in parsed.pieces)
+
+
+def test_chinese_without_any_stop_is_cut_to_size_and_nothing_is_lost() -> None:
+    text = "".join(chr(0x4E00 + number) for number in range(1000))
+    parsed = read(text, limits=ChunkLimits(max_tokens=40, overlap_tokens=0))
+    assert "".join(piece.text for piece in parsed.pieces) == text
+    assert max(counted(parsed)) <= 40
+    assert len(parsed.pieces) < 35
+
+
+def test_a_closing_quote_stays_with_its_sentence_and_a_wide_decimal_is_no_end() -> None:
+    for sentence in ("他说：「索引总是正确的。」", "値は３．１４である。"):
+        parsed = read(sentence * 30, limits=ChunkLimits(max_tokens=40, overlap_tokens=0))
+        assert {piece.text.replace(sentence, "") for piece in parsed.pieces} == {""}
 
 
 def test_a_log_is_cut_between_its_lines() -> None:

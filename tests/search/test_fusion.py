@@ -77,13 +77,43 @@ def test_the_result_is_sorted_finite_and_does_not_depend_on_the_order_given(
 def test_a_model_that_cannot_read_the_query_hardly_counts(
     script: Script, languages: frozenset[str] | None, leans_on_words: bool
 ) -> None:
-    weight = vector_weight_for(script, languages)
+    level = [Scored(number, 5.0) for number in range(10)]
+    weight = vector_weight_for(script, languages, level, level)
     assert (0 < weight <= 0.1) is leans_on_words
-    assert leans_on_words or weight == 0.5
+    assert leans_on_words or weight > 0.5
 
 
 def test_with_the_gate_the_best_by_words_stays_first_against_noise() -> None:
     words = scored(c1=12, c2=8, c3=7, c4=2)
     noise = scored(c9=0.31, c3=0.30, c8=0.28)
-    fused = fuse(words, noise, vector_weight_for("cjk", frozenset({"en"})))
+    fused = fuse(words, noise, vector_weight_for("cjk", frozenset({"en"}), words, noise))
     assert [each.chunk_id for each in fused][:3] == [1, 2, 3]
+
+
+NEAR = [Scored(number, 1 - number / 100) for number in range(100, 200)]
+
+
+@pytest.mark.parametrize(
+    ("words", "leads"),
+    [
+        pytest.param([Scored(1, 20.0)], "words", id="one hit, such as an identifier"),
+        pytest.param([Scored(n, 20.0 / n) for n in range(1, 50)], "words", id="a steep fall"),
+        pytest.param([Scored(n, 20.0 - n / 10) for n in range(1, 50)], "vectors", id="no fall: any of them will do"),
+        pytest.param([Scored(n, 20.0 / (n - 99)) for n in range(100, 150)], "vectors", id="a fall, but they agree"),
+        pytest.param([], "vectors", id="no word matches"),
+    ],
+)
+def test_the_arm_leads_that_has_something_to_say(words: list[Scored], leads: str) -> None:
+    weight = vector_weight_for("latin", None, words, NEAR)
+    assert (weight > 0.5) is (leads == "vectors")
+    assert weight == vector_weight_for("latin", None, words[::-1], NEAR[::-1])
+
+
+def test_what_words_alone_single_out_stays_first_though_the_model_prefers_others() -> None:
+    words = [Scored(1, 20.0)]
+    assert fuse(words, NEAR, vector_weight_for("latin", None, words, NEAR))[0].chunk_id == 1
+
+
+@given(LISTS, LISTS)
+def test_the_weight_is_a_share_whatever_the_scores(lexical: list[Scored], vector: list[Scored]) -> None:
+    assert 0 < vector_weight_for("latin", None, lexical, vector) < 1

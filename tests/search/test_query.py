@@ -252,4 +252,8 @@ def test_a_huge_query_is_cut_to_what_can_be_answered(query: str) -> None:
 
 
 def test_the_same_query_reads_the_same() -> None:
-    assert parse("fox -dog") == parse("fox -dog") == Query('(("fox")) NOT ("dog")', ("fox",), "fox", "latin")
+    assert (
+        parse("fox -dog")
+        == parse("fox -dog")
+        == Query('(("fox")) NOT ("dog")', ("fox",), "fox", "latin", excluded='"dog"')
+    )

@@ -118,7 +118,9 @@ def test_the_first_of_several_reasons_is_told(path: str, found: Stat, reason: Re
 
 def test_every_type_that_is_read_from_its_start_has_no_size_limit() -> None:
     small = rules_for(SOURCE, too_large_bytes=5)
-    assert [small.judge_file(name, stat(size=6)) for name in ("a.md", "a.py", "a.csv", "a.json", "a.log")] == [None] * 5
+    assert [small.judge_file(name, stat(size=6)) for name in ("a.md", "a.py", "a.csv", "a.json", "a.log", "a.eml")] == [
+        None
+    ] * 6
 
 
 def test_kbsyncs_own_folders_are_left_out_whatever_their_name() -> None:
@@ -137,7 +139,21 @@ def test_kbsyncs_own_folders_are_left_out_whatever_their_name() -> None:
         (("docs/**/*.md",), "docs/x/y/a.md", None),
         (("docs/**/*.md",), "docs/x/y/a.py", Reason.IGNORED),
         (("*.md", "!draft*"), "draft.md", Reason.IGNORED),
-        (("*.xyz",), "a.xyz", Reason.UNSUPPORTED),
+        (("*.xyz",), "a.xyz", None),
+        (("*.xyz",), "deep/a.xyz", None),
+        (("*.xyz", "!b.*"), "b.xyz", Reason.IGNORED),
+        (("docs/**/*.xyz",), "docs/deep/a.xyz", None),
+        (("*.[ch]",), "a.c", None),
+        (("Makefile",), "deep/Makefile", None),
+        (("*",), "a.xyz", Reason.UNSUPPORTED),
+        (("*.*",), "a.xyz", Reason.UNSUPPORTED),
+        (("*.x*",), "a.xyz", Reason.UNSUPPORTED),
+        (("docs/",), "docs/a.xyz", Reason.UNSUPPORTED),
+        (("docs/", "*.abc"), "docs/a.xyz", Reason.UNSUPPORTED),
+        (("a.xyz/",), "a.xyz/b.uvw", Reason.UNSUPPORTED),
+        (("*.doc", "*.rtf", "*.odt"), "a.rtf", Reason.UNSUPPORTED),
+        (("*.tmp",), "a.tmp", Reason.IGNORED),
+        (("*.pem",), "a.pem", Reason.SECRET),
         (("*",), ".env", Reason.SECRET),
         (("*",), ".hidden.md", Reason.IGNORED),
     ],

@@ -11,8 +11,9 @@ import apsw
 import pytest
 
 from kbsync.errors import RetryLater, StopEngine
+from kbsync.model import IngestOptions, Priority
 from kbsync.reasons import Reason
-from kbsync.store import meta
+from kbsync.store import jobs, meta
 from kbsync.store.connection import connect_reader
 from kbsync.store.writer import GROUP_LIMIT, Readers, Writer
 from tests.fakes.eventually import eventually
@@ -251,3 +252,48 @@ def test_a_read_that_raises_leaves_its_connection_usable(writer: Writer, databas
     writer.run(put("a", "new"))
     assert readers.read(lambda connection: meta.get(connection, "a")) == "new"
     readers.close()
+
+
+ENDLESS = "WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter) SELECT max(n) FROM counter"
+
+
+def test_a_statement_that_takes_too_long_is_ended_and_the_connection_goes_on(writer: Writer, database: str) -> None:
+    readers = Readers(database)
+    limited = readers.within(0.05)
+    with pytest.raises(RetryLater, match=r"not answer within 0\.05 seconds") as told:
+        limited.read(lambda connection: connection.execute(ENDLESS).fetchall())
+    assert told.value.reason is Reason.TIMEOUT
+    # The same connection, without a limit now: far more steps than lie between two looks at the clock.
+    counted = ENDLESS.replace("FROM counter)", "FROM counter WHERE n < 100000)")
+    assert readers.read(lambda connection: connection.execute(counted).get) == 100_000
+    readers.close()
+
+
+def test_who_listens_hears_of_changed_jobs_after_the_commit_and_of_nothing_else(writer: Writer, database: str) -> None:
+    heard: list[frozenset[int]] = []
+    end = writer.listen(heard.append)
+
+    def queued(connection: apsw.Connection) -> int:
+        meta.put(connection, "other", "1")
+        return jobs.insert(
+            connection,
+            "note",
+            "",
+            source_id=None,
+            lane="text",
+            priority=Priority.ADDED,
+            sequence=0.0,
+            staged_path=None,
+            options=IngestOptions(),
+            now=1.0,
+        )
+
+    first = writer.run(queued)
+    assert heard == [frozenset({first})]
+    writer.run(put("nothing"))
+    assert heard == [frozenset({first})]
+    writer.run(lambda connection: jobs.end(connection, first, "done", 2.0))
+    assert heard == [frozenset({first}), frozenset({first})]
+    end()
+    writer.run(queued)
+    assert len(heard) == 2

@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from kbsync.interfaces.cli import add, check, config, documents, models, run, search, sources, status, wait, why
+from kbsync.interfaces.cli import (
+    add,
+    check,
+    config,
+    documents,
+    models,
+    reindex,
+    run,
+    search,
+    sources,
+    status,
+    wait,
+    why,
+)
 from kbsync.interfaces.cli.exits import EPILOG
 
 app = typer.Typer(
@@ -45,6 +58,7 @@ app.command("status")(status.status)
 app.command("why")(why.why)
 app.command("wait")(wait.wait)
 app.command("check")(check.check)
+app.command("reindex")(reindex.reindex)
 app.add_typer(sources.app, name="sources")
 app.add_typer(documents.app, name="documents")
 app.add_typer(models.app, name="models")

@@ -34,8 +34,12 @@ class Client:
         self._socket_path = socket_path
 
     def get(self, route: str, **parameters: object) -> Record:
-        """GET /api/v1/{route}; parameters that are None are left out."""
-        given = {key: str(value) for key, value in parameters.items() if value is not None}
+        """GET /api/v1/{route}; parameters that are None are left out, those with several values are repeated."""
+        given = [
+            (key, str(one))
+            for key, value in parameters.items()
+            for one in (value if isinstance(value, (list, tuple)) else [] if value is None else [value])
+        ]
         return self._request("GET", f"{route}?{urlencode(given, errors='replace')}" if given else route, None)
 
     def post(self, route: str, body: object = None) -> Record:

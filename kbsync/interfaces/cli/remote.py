@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kbsync.interfaces.cli.client import Client, Record
+from kbsync.interfaces.narrowing import EVERYTHING, Narrowing
 from kbsync.interfaces.paths import decoded_record, encode
 
 
@@ -17,11 +18,34 @@ class Remote:
     def status(self) -> Record:
         return self._client.get("status")
 
-    def search(self, query: str, mode: str = "hybrid", limit: int = 10, offset: int = 0) -> Record:
-        return self._client.get("search", q=query, mode=mode, limit=limit, offset=offset)
+    def search(
+        self,
+        query: str,
+        mode: str = "hybrid",
+        limit: int = 10,
+        offset: int = 0,
+        narrowing: Narrowing = EVERYTHING,
+    ) -> Record:
+        return self._client.get(
+            "search",
+            q=query,
+            mode=mode,
+            limit=limit,
+            offset=offset,
+            type=narrowing.types,
+            source=narrowing.sources,
+            path=narrowing.places,
+            language=narrowing.languages,
+            title=narrowing.title,
+            section=narrowing.section,
+            since=narrowing.since,
+            until=narrowing.until,
+            all_versions=narrowing.all_versions,
+        )
 
-    def expand(self, path: str, *, recursive: bool) -> Record:
-        return decoded_record(self._client.post("local/expand", {"path": encode(path), "recursive": recursive}))
+    def expand(self, path: str, *, recursive: bool, dry_run: bool = False) -> Record:
+        body = {"path": encode(path), "recursive": recursive, "dry_run": dry_run}
+        return decoded_record(self._client.post("local/expand", body))
 
     def add(
         self,
@@ -41,6 +65,22 @@ class Remote:
             "password_file": None if password_file is None else encode(password_file),
         }
         return decoded_record(self._client.post("local/add", body))
+
+    def look_at(
+        self, paths: Sequence[str], title: str | None, document_type: str | None, language: str | None, ocr: str | None
+    ) -> Record:
+        body = {
+            "paths": [encode(path) for path in paths],
+            "title": title,
+            "type": document_type,
+            "language": language,
+            "ocr": ocr,
+        }
+        return decoded_record(self._client.post("local/look", body))
+
+    def survey(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
+        body = {"path": encode(path), "recursive": recursive, "ignore": list(ignore)}
+        return self._client.post("local/survey", body)
 
     def note(self, text: str, title: str | None) -> Record:
         return self._client.post("notes", {"text": text, "title": title})
@@ -71,6 +111,12 @@ class Remote:
 
     def check(self) -> Record:
         return self._client.post("local/check")
+
+    def reindex(self, scope: str = "vectors") -> Record:
+        return self._client.post("reindex", {"scope": scope})
+
+    def reindex_status(self) -> Record:
+        return self._client.get("reindex")
 
     def rescan(self) -> Record:
         return self._client.post("local/rescan")

@@ -1,4 +1,4 @@
-"""`kbsync run`: the daemon in the foreground, with the HTTP API on its Unix socket beside it."""
+"""`kbsync run`: the daemon in the foreground, with the HTTP API on its Unix socket and its port beside it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from kbsync.errors import StopEngine
 from kbsync.interfaces.cli.exits import FAILED, complain, errors_told
 from kbsync.interfaces.cli.output import counted, line
+from kbsync.interfaces.cli.reindex import said
 from kbsync.interfaces.cli.wait import outcome_line
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> bool:
     from kbsync.daemon.lock import DataLock
     from kbsync.interfaces.cli.session import locations
     from kbsync.interfaces.http.app import build_app
+    from kbsync.interfaces.http.door import open_door
     from kbsync.interfaces.http.server import Server
     from kbsync.interfaces.operations import Operations
 
@@ -84,13 +86,20 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> bool:
         try:
             daemon = build_daemon(engine)
             socket_path = places.socket_path()
-            operations = Operations(engine, daemon, [f"unix:{socket_path}"])
-            server = Server(build_app(operations), socket_path)
+            door, shut = open_door(settings.http, places.token_file)
+            if shut is not None:
+                complain(shut)
+            endpoints = [f"unix:{socket_path}"] if door is None else [door.url, f"unix:{socket_path}"]
+            operations = Operations(engine, daemon, endpoints, [] if shut is None else [shut])
+            server = Server(build_app(operations, None if door is None else door.access), socket_path, door)
             try:
                 daemon.start()
                 server.start()
                 lock.publish("daemon", socket_path)
                 _say_hello(len(settings.sources), once)
+                reindex = operations.reindex_status()
+                if reindex["state"] != "idle":
+                    complain(f"{said(reindex)}; search goes on meanwhile.")
                 _turn(daemon, server, operations, signals, once, show_progress)
                 return engine.batcher.error is None
             finally:
@@ -135,7 +144,7 @@ def _turn(
             model.tell()
             if bar is not None:
                 bar.update()
-            if once and daemon.settled(ticket):
+            if once and daemon.settled(ticket) and operations.reindex_status()["state"] != "running":
                 break
             time.sleep(_TICK_S)
     finally:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kbsync.interfaces.cli.exits import errors_told
+from kbsync.interfaces.cli.estimate import estimate_line, rough_seconds
+from kbsync.interfaces.cli.exits import complain, errors_told
 from kbsync.interfaces.cli.output import line, print_json, table
 from kbsync.interfaces.cli.session import session
 
@@ -27,8 +28,14 @@ def add(
     as_json: _Json = False,
 ) -> None:
     """Follow a folder: write it into the configuration and, with the daemon running, begin at once."""
+    path = os.path.abspath(folder)
     with errors_told(), session() as operations:
-        answer = operations.add_source(os.path.abspath(folder), recursive=recursive, ignore=ignore or [])
+        found = operations.survey(path, recursive=recursive, ignore=ignore or [])
+        seconds = rough_seconds(found["by_type"])
+        if not as_json and os.path.isdir(path):
+            complain(f"{path}: {estimate_line(found, seconds)}")
+        answer = operations.add_source(path, recursive=recursive, ignore=ignore or [])
+    answer["estimate"] = {**found, "seconds": round(seconds)}
     if as_json:
         print_json(answer)
     else:

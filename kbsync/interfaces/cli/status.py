@@ -11,6 +11,7 @@ from kbsync.config.locations import Locations
 from kbsync.interfaces.cli.client import running
 from kbsync.interfaces.cli.exits import UNREACHABLE, complain, errors_told
 from kbsync.interfaces.cli.output import Record, counted, line, print_json, size, table
+from kbsync.interfaces.cli.reindex import said
 from kbsync.interfaces.cli.session import locations
 from kbsync.reasons import Reason
 
@@ -82,6 +83,8 @@ def _print(answer: Record) -> None:
         line(f"documents  {kinds}; {counted(database['total_chunks'], 'chunk')}; {size(database['size_bytes'])}")
         line(f"files      {_files(answer['files'])}")
         line(f"queue      {queue['queued']} queued, {queue['processing']} being read")
+    if answer.get("reindex") and answer["reindex"]["state"] != "idle":
+        line(f"reindex    {said(answer['reindex'])}")
     if answer.get("conversion"):
         line(f"conversion {_conversion(answer['conversion'])}")
     for address in answer.get("endpoints", []):

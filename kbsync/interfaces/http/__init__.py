@@ -1,1 +1,1 @@
-"""The HTTP API: one FastAPI app (`app`) and the server that runs it on the Unix socket (`server`)."""
+"""The HTTP API: one FastAPI app (`app`) behind a guard, served on the Unix socket and through a door over TCP."""

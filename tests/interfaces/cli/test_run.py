@@ -72,7 +72,7 @@ def run_once(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[st
     (home / "config.toml").write_text(f'[[sources]]\npath = "{tmp_path / "folder"}"\n')
     return subprocess.run(
         [sys.executable, "-m", "kbsync", "run", "--once"],
-        env=os.environ | {"KBSYNC_HOME": str(home)} | variables,
+        env=os.environ | {"KBSYNC_HOME": str(home), "KBSYNC_HTTP__PORT": "0"} | variables,
         capture_output=True,
         text=True,
         timeout=100,

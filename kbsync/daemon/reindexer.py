@@ -1,0 +1,46 @@
+"""The loop that makes the index anew, a step at a time, while everything else goes on."""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+
+from kbsync.daemon.wake import Wake
+from kbsync.errors import RetryLater
+from kbsync.knowledge_base.reindexing import Reindexing
+
+log = structlog.stdlib.get_logger(__name__)
+
+# Nobody waits for it by the second: a look at the database this often finds what was asked for, or may be tried again.
+_LONGEST_SLEEP_S = 5.0
+
+
+class Reindexer:
+    """Steps from one thread at a time; the bell `work` wakes it."""
+
+    def __init__(self, reindexing: Reindexing, work: Wake, stop: threading.Event) -> None:
+        self._reindexing = reindexing
+        self._work = work
+        self._stop = stop
+
+    def run(self) -> None:
+        """Step until told to stop."""
+        while not self._stop.is_set():
+            rings = self._work.rings()
+            try:
+                if self.step():
+                    continue
+                pause = _LONGEST_SLEEP_S
+            except RetryLater as error:  # the database is busy or full, or the model's memory is short
+                if not self._stop.is_set():
+                    log.warning("reindex_waits", error=str(error))
+                pause = 1.0
+            self._work.wait(rings, pause)
+
+    def step(self) -> bool:
+        """Make one piece anew; False where there is nothing to do now."""
+        busy = self._reindexing.step()
+        if busy:
+            self._work.ring()  # a document may have been queued
+        return busy
