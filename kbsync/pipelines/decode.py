@@ -35,6 +35,7 @@ _MOST_NULS_IN_TEXT = 0.1  # of UTF-8: a padded or torn log is still text, an arc
 _MOST_NULS_IN_LEGACY_TEXT = 0.001
 _MOST_CONTROLS = 0.05  # random bytes have 0.1
 _CONTROLS = bytes(set(range(32)) - {0x08, 0x09, 0x0A, 0x0C, 0x0D, 0x1B}) + b"\x7f"
+_NULS = re.compile("\x00+")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _INVISIBLE = " \t\n\r\f\v\u00a0\u200b\u2060\ufeff"
 _SOUND_PER_BROKEN = 10  # one broken byte in a Chinese text of UTF-8 does not make it another encoding
@@ -75,7 +76,8 @@ def decoded(data: bytes, *, cut: bool = False, preferred: tuple[str, ...] = ()) 
     text = found.text
     if len(_CONTROL_CHARACTERS.findall(text[:_LOOKED_AT])) > max(8, _MOST_NULS_IN_TEXT * len(text[:_LOOKED_AT])):
         raise _binary("too many of its characters are control characters")
-    text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    # Where NUL bytes stand between words they are what keeps these apart.
+    text = _NULS.sub(" ", text).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip(_INVISIBLE):
         raise _empty()
     return Decoded(text, codecs.lookup(found.encoding).name)
@@ -112,11 +114,18 @@ def _wide_encoding(data: bytes) -> str | None:
     even, odd = nuls[0] + nuls[2], nuls[1] + nuls[3]
     is_utf8 = _is_utf8(data[:_LOOKED_AT])
     most = max(even, odd)
+    if is_utf8 and _letter_pairs(sample) >= most:
+        return None  # words with NUL bytes between them
     if most > 0 and min(even, odd) <= 0.05 * most and (most >= 0.15 * len(sample) or not is_utf8 or _controls(sample)):
         encoding = "utf-16-le" if odd > even else "utf-16-be"
         if _reads_well(sample, encoding):
             return encoding
     return None if is_utf8 else wide_encoding(sample)
+
+
+def _letter_pairs(sample: bytes) -> int:
+    """Count the characters of UTF-16 that would be two of ASCII. Of text that is valid UTF-8 few characters are."""
+    return sum(1 for pair in zip(sample[::2], sample[1::2], strict=False) if all(0x20 <= byte < 0x7F for byte in pair))
 
 
 def _is_utf8(sample: bytes) -> bool:

@@ -17,6 +17,8 @@ from kbsync.file_types import DocumentType, ending_of
 from kbsync.model import Conversion, ConversionRequest, OcrMode, TokenCounter
 from kbsync.pipelines import document_limits, sheet_rows, web_page
 from kbsync.pipelines.epub import Book, read_book
+from kbsync.pipelines.isolated_child import allow
+from kbsync.pipelines.isolation_plan import time_limit_for
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
@@ -164,9 +166,9 @@ def _source(request: ConversionRequest, book: Book | None) -> tuple[str, BytesIO
     ending = _ENDINGS.get(request.type) or ending_of(request.path) or ending_of(request.name)
     upright = None
     if request.type == "pdf":
-        document_limits.check_pdf(request.path, request.name, request.password)
+        allow(time_limit_for(document_limits.check_pdf(request.path, request.name, request.password), 0))
     elif request.type == "image":
-        document_limits.check_image(request.path, request.name)
+        allow(time_limit_for(document_limits.check_image(request.path, request.name), 0))
     if request.type in ("pdf", "image") and request.ocr != "never":
         upright = _upright(request)
     if upright is not None:

@@ -73,8 +73,9 @@ _DAMAGED = (
 )
 
 
-def check_pdf(path: str, name: str, password: str | None) -> None:
-    """Raise FailFile where a PDF cannot be opened, wants a password or has a page of absurd size."""
+def check_pdf(path: str, name: str, password: str | None) -> int:
+    """Return the number of pages. Raises FailFile where a PDF cannot be opened, wants a password or has a page of
+    absurd size."""
     import pypdfium2
     from docling.utils.locks import pypdfium2_lock
 
@@ -94,6 +95,7 @@ def check_pdf(path: str, name: str, password: str | None) -> None:
         raise FailFile(Reason.TOO_COMPLEX, f"{name}: it has {pages} pages.", hint="Split it into several files.")
     if max(width * height for width, height in sizes) > MOST_PAGE_AREA:
         raise FailFile(Reason.TOO_COMPLEX, f"{name}: a page of it is larger than any paper.")
+    return pages
 
 
 def _forget_last_error() -> None:
@@ -178,8 +180,9 @@ def _column(letters: bytes) -> int:
     return column
 
 
-def check_image(path: str, name: str) -> None:
-    """Raise FailFile where a picture cannot be read or has more pixels than fit in memory. Reads its headers only."""
+def check_image(path: str, name: str) -> int:
+    """Return the number of frames. Raises FailFile where a picture cannot be read or has more pixels than fit in
+    memory. Reads its headers only."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -196,6 +199,7 @@ def check_image(path: str, name: str) -> None:
         raise FailFile(Reason.CORRUPT, f"{name}: this is no picture, or a damaged one.") from error
     if frames > MOST_FRAMES:
         raise FailFile(Reason.TOO_COMPLEX, f"{name}: the picture has more than {MOST_FRAMES} pages.")
+    return frames
 
 
 def _frames(image: Image) -> Iterator[tuple[int, int]]:

@@ -188,7 +188,7 @@ class Slot:
         finally:
             self._running = None
             self.idle_since = self._clock.monotonic()
-            for path in (signed, answered):
+            for path in (signed, isolated_child.allowed_path(signed), answered):
                 try:
                     os.unlink(path)
                 except FileNotFoundError:
@@ -232,12 +232,14 @@ class Slot:
 
     def _watch(self, future: Future[None], name: str, time_limit_s: float, signed: str) -> None:
         """Return when the pool has an outcome, or raise what ended the job before."""
-        deadline, begun = self._clock.monotonic() + self._limits.start_s, False
+        deadline, begun, limited = self._clock.monotonic() + self._limits.start_s, False, False
         while not wait((future,), _LOOK_S).done:
             if self._closed.is_set():
                 raise stopping()
             if not begun and self._signed(signed):
                 begun, deadline = True, self._clock.monotonic() + time_limit_s
+            if begun and not limited and (allowed := _allowed(signed)) is not None:
+                limited, deadline, time_limit_s = True, deadline - time_limit_s + allowed, allowed
             if self._clock.monotonic() > deadline:
                 if not begun:
                     raise NotStarted(f"its process was not ready after {self._limits.start_s:g} seconds")
@@ -291,6 +293,16 @@ class Slot:
         if not isinstance(answer, Answer):
             raise _died(name, None)
         return answer
+
+
+def _allowed(signed: str) -> float | None:
+    """Return the seconds that the job itself says it may take, None as long as it says nothing."""
+    try:
+        with open(isolated_child.allowed_path(signed), encoding="ascii") as file:
+            told = file.read(40)
+    except FileNotFoundError:
+        return None
+    return float(told) if told.endswith("\n") else None  # it may be just being written
 
 
 def stopping() -> RetryLater:

@@ -86,6 +86,9 @@ class Cage(Generic[Request, Result]):
     def run(self, request: Request, time_limit_s: float) -> Result:
         """Do one piece of work and return its result. Blocks, also while every slot is busy; from any thread.
 
+        `time_limit_s` counts from the work's begin; work that learns how much there is to do may set another one by
+        `isolated_child.allow`.
+
         Raises FailFile(TIMEOUT, MEMORY, TOO_COMPLEX), RetryLater(CRASHED) for a child that died over it, RetryLater
         where no child starts or the cage is closed, and whatever KbsyncError the work raised. Any other exception of
         the work is FailFile(CORRUPT), of `prepare` FailFile(MODEL), with the frames as a note.

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kbsync.errors import FailFile
+from kbsync.pipelines.isolated_child import allow
 from kbsync.reasons import Reason
 
 MEGABYTE = 1 << 20
@@ -46,6 +47,13 @@ def work(order: Order) -> object:
             raise FailFile(Reason.PASSWORD_REQUIRED, f"{order.name} is locked.", hint="Give the password.")
         case "recurse":
             return work(order)
+        case "allow_and_hang":
+            allow(order.number / 10)
+            allow(1_000_000)  # once is all
+            _hang()
+        case "allow_and_rest":
+            allow(60)
+            time.sleep(order.number / 10)
         case "hang":
             _hang()
         case "segfault":

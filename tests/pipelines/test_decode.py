@@ -170,6 +170,26 @@ def test_line_ends_are_one_and_nuls_are_gone(data: bytes, text: str) -> None:
     assert decode(data) == text
 
 
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"the crab\x00 apple \x00is sour", "the crab  apple  is sour"),
+        (b"name\x00value\x00other\x00", "name value other "),
+        (b"abc\x00def\x00", "abc def "),
+        (b"one\x00two three four five", "one two three four five"),
+        (b"a sour apple\x00\x00\x00\x00", "a sour apple "),
+    ],
+)
+def test_nuls_between_words_are_no_utf16_and_keep_the_words_apart(data: bytes, text: str) -> None:
+    assert decode(data) == text
+
+
+@pytest.mark.parametrize("text", ["Привет, мир", "He said “no” … • one • two", "§ 5: naïve café", "ab"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_short_utf16_without_a_mark_is_read_also_where_its_bytes_are_valid_utf8(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)) == text
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "gb18030", "utf-32"])
 @pytest.mark.parametrize("missing", [1, 2, 3])
 def test_data_cut_inside_a_character_lose_only_that_character(encoding: str, missing: int) -> None:

@@ -266,6 +266,16 @@ def test_the_time_limit_begins_when_the_child_is_ready_and_the_sentence_names_it
     assert str(late.value) == "b.pdf: reading it took longer than 0.3 seconds."
 
 
+def test_a_job_that_learns_how_much_there_is_to_do_sets_its_time_limit_itself(tmp_path: Path) -> None:
+    with caged(tmp_path) as cage:
+        with pytest.raises(FailFile) as late:
+            cage.run(Order("a.pdf", "allow_and_hang", number=5), LONG)
+        assert cage.run(Order("b.pdf", "allow_and_rest", number=8), 0.4) == (8, pid_of(cage))
+        assert os.listdir(tmp_path / "cage") == []
+    assert late.value.reason is Reason.TIMEOUT
+    assert str(late.value) == "a.pdf: reading it took longer than 0.5 seconds."
+
+
 def test_a_memory_hog_is_ended_near_the_limit_and_the_sentence_names_it(
     tmp_path: Path, children_left: Callable[[], list[BaseProcess]]
 ) -> None:
