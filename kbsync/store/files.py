@@ -136,9 +136,10 @@ def counts(connection: apsw.Connection) -> dict[int, dict[str, int]]:
 
 
 def reason_counts(connection: apsw.Connection) -> dict[str, int]:
-    """Return how many paths there are for each reason of skipped and failed ones."""
+    """Return how many paths there are for each reason of skipped and failed ones, and of indexed ones that have one."""
     rows = connection.execute(
-        "SELECT reason, count(*) FROM files WHERE state IN ('skipped', 'failed') GROUP BY reason ORDER BY reason"
+        "SELECT reason, count(*) FROM files WHERE state IN ('indexed', 'skipped', 'failed') AND reason IS NOT NULL "
+        "GROUP BY reason ORDER BY reason"
     )
     return {str(reason): int(count) for reason, count in rows}
 

@@ -74,3 +74,13 @@ def test_line_of_status_names_the_file_that_is_read_and_what_memory_that_takes(
     assert capsys.readouterr().out.splitlines()[1:] == [
         "conversion up to 3 documents at once, 2 threads each; 2 processes, 2.5 GB; reading long.pdf for 12 s"
     ]
+
+
+def test_line_of_status_says_which_indexed_files_have_no_text(engine: SimulatedEngine) -> None:
+    engine.fs.write(PAPER, b" ")
+    engine.fs.write(f"{NOTES}/broken.pdf", b"corrupt")
+    engine.fs.write(f"{NOTES}/empty.md", b"")
+    engine.clock.advance(10)
+    engine.rescan()
+    line = status._files(engine.kb.statistics()["files"])  # type: ignore[arg-type]
+    assert line == "1 indexed (1 no_text), 1 skipped (1 empty), 1 failed (1 corrupt)"

@@ -124,13 +124,14 @@ def test_a_path_without_a_look_has_no_stat(connection: apsw.Connection, source_i
 def test_paths_are_counted_by_source_state_and_reason(connection: apsw.Connection, source_id: int) -> None:
     other = sources.ensure(connection, "/other", NOW)
     account(connection, source_id, FileState.INDEXED)
+    account(connection, source_id, FileState.INDEXED, Reason.NO_TEXT, path="/notes/scan.pdf")
     account(connection, source_id, FileState.SKIPPED, Reason.EMPTY, path="/notes/b.md")
     account(connection, other, FileState.FAILED, Reason.CORRUPT, path="/other/c.md")
     account(connection, other, FileState.WAITING, Reason.QUEUED, path="/other/d.md")
-    assert files.counts(connection) == {source_id: {"indexed": 1, "skipped": 1}, other: {"failed": 1, "waiting": 1}}
-    assert files.reason_counts(connection) == {"corrupt": 1, "empty": 1}
+    assert files.counts(connection) == {source_id: {"indexed": 2, "skipped": 1}, other: {"failed": 1, "waiting": 1}}
+    assert files.reason_counts(connection) == {"corrupt": 1, "empty": 1, "no_text": 1}
     files.delete_of_source(connection, other)
-    assert files.counts(connection) == {source_id: {"indexed": 1, "skipped": 1}}
+    assert files.counts(connection) == {source_id: {"indexed": 2, "skipped": 1}}
 
 
 def test_every_state_and_reason_of_the_closed_list_is_read_back(connection: apsw.Connection, source_id: int) -> None:

@@ -16,6 +16,7 @@ from kbsync.interfaces.cli.session import locations
 from kbsync.reasons import Reason
 
 # Every other reason that is counted is one of failing.
+_OF_INDEXED = {Reason.NO_TEXT, Reason.TRUNCATED}
 _OF_SKIPPED = {
     Reason.UNSUPPORTED,
     Reason.IGNORED,
@@ -104,11 +105,12 @@ def _print(answer: Record) -> None:
 
 
 def _files(record: Record) -> str:
-    """Say how many files are in each state, and for which reasons they were left out or could not be read."""
+    """Say how many files are in each state, and for which reasons they are not, or not wholly, searchable."""
     states, reasons = record["states"], sorted(record["reasons"].items(), key=lambda item: -item[1])
+    indexed = [f"{count} {reason}" for reason, count in reasons if reason in _OF_INDEXED]
     skipped = [f"{count} {reason}" for reason, count in reasons if reason in _OF_SKIPPED]
-    failed = [f"{count} {reason}" for reason, count in reasons if reason not in _OF_SKIPPED]
-    parts = [f"{states.get('indexed', 0)} indexed"]
+    failed = [f"{count} {reason}" for reason, count in reasons if reason not in _OF_INDEXED | _OF_SKIPPED]
+    parts = [f"{states.get('indexed', 0)} indexed" + (f" ({', '.join(indexed)})" if indexed else "")]
     if states.get("waiting"):
         parts.append(f"{states['waiting']} waiting")
     for state, found in (("skipped", skipped), ("failed", failed)):
