@@ -76,7 +76,7 @@ def test_a_note_is_one_chunk_with_its_title(road: Road) -> None:
     assert (hit["path"], hit["paths"]) == (None, [])
 
 
-@pytest.mark.parametrize(("name", "content"), [("archive.zip", b"PK\x03\x04"), ("book.epub", b"PK\x03\x04")])
+@pytest.mark.parametrize(("name", "content"), [("archive.zip", b"PK\x03\x04"), ("letter.doc", b"\xd0\xcf\x11\xe0")])
 def test_an_unsupported_file_fails_and_the_message_lists_what_is_supported(
     road: Road, tmp_path: Path, name: str, content: bytes
 ) -> None:

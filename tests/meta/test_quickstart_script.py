@@ -75,7 +75,7 @@ class Stage:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=90,
             check=False,
         )
 
@@ -236,7 +236,7 @@ def test_on_a_terminal_it_watches_until_it_is_ended(stage: Stage, how: str) -> N
         else:
             process.send_signal(signal.SIGTERM)
         read_until(terminal, b"\0")
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
     assert not stage.daemon_runs
 
 
@@ -246,5 +246,5 @@ def test_on_a_terminal_it_watches_until_it_is_ended(stage: Stage, how: str) -> N
 def test_once_ends_on_a_terminal_too(stage: Stage) -> None:
     with on_a_terminal(stage, "--once", str(stage.home)) as (terminal, process):
         read_until(terminal, b"\0")
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
     assert not stage.daemon_runs
