@@ -300,6 +300,8 @@ class Reranker(Protocol):
 class Hit:
     """One document found, by its best chunk. `path` is the lexically first live one, None for a note.
 
+    Where nothing holds it any more, `path` is where it was last.
+
     `state` is `current`; of versions that are asked for too, `superseded` or `missing`.
     """
 

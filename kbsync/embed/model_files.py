@@ -97,6 +97,8 @@ def model_at(folder: str, name: str | None = None) -> ModelFiles:
         dimension = _dimension(folder, config)
         max_tokens = _max_tokens(folder, config, _reserve(query, passage))
         weights = _weights(folder)
+        if not os.path.isfile(os.path.join(folder, "tokenizer.json")):
+            raise ValueError("it has no tokenizer.json")
         digest = hashlib.sha256(
             json.dumps([_EMBEDDING_RULES, name, dimension, max_tokens, query, passage, "normalised"]).encode()
         )
@@ -123,7 +125,10 @@ def _dimension(folder: str, config: dict[str, Any]) -> int:
     dimension = config.get("hidden_size")
     for path in _module_configs(folder):
         module = _object(os.path.dirname(path), "config.json")
-        dimension = module.get("out_features") or module.get("word_embedding_dimension") or dimension
+        pooled = module.get("word_embedding_dimension")
+        if pooled and dimension and pooled != dimension:
+            raise ValueError(f"its pooling takes {pooled} numbers, and gets {dimension}")
+        dimension = module.get("out_features") or pooled or dimension
     return _positive("hidden_size", dimension)
 
 

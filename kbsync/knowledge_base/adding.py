@@ -29,6 +29,9 @@ from kbsync.store.writer import Readers, Writer
 _OVERRIDDEN = (Reason.IGNORED, Reason.UNSUPPORTED)
 # Bytes of a file name on every file system that matters.
 _LONGEST_NAME = 255
+# Characters of a title: it stands above every piece and in every list.
+_LONGEST_TITLE = 1000
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +213,13 @@ class Adding:
         return self._queued(staged_path, queue)
 
     def add_note(self, text: str, title: str | None) -> int:
-        """Queue a note and return the job's id. Raises UsageError for one without text."""
+        """Queue a note and return the job's id. Raises UsageError for one without text, or a title too long."""
         if not text.strip():
             raise UsageError("The note is empty.", hint='Write kbsync add --note "some text".')
+        options = IngestOptions(title=_storable(title))
         with self._stored.staging("note.txt") as (staged_path, file):
             file.write(text.encode("utf-8", "replace"))
         now = self._clock.now()
-        options = IngestOptions(title=_storable(title))
         return self._queued(
             staged_path, lambda connection: job_queue.enqueue_note(connection, staged_path, len(text), options, now)
         )
@@ -234,5 +237,12 @@ def _still_written(error: FileChanged) -> FailFile:
 
 
 def _storable(title: str | None) -> str | None:
-    """Replace what is no text: bytes of a command line that are no UTF-8 come as halves of surrogate pairs."""
-    return None if title is None else title.encode("utf-8", "replace").decode()
+    """Return a title on one line, without what is no text. Raises UsageError for one that is too long to head anything.
+
+    Bytes of a command line that are no UTF-8 come as halves of surrogate pairs.
+    """
+    if title is None:
+        return None
+    if len(title) > _LONGEST_TITLE:
+        raise UsageError(f"The title has more than {_LONGEST_TITLE} characters.", hint="Put it into the text.")
+    return " ".join(_CONTROLS.sub(" ", title.encode("utf-8", "replace").decode()).split())

@@ -147,7 +147,7 @@ def _placed(
         job.id,
         state,
         now,
-        reason="already_indexed" if state == "skipped" else None,
+        reason="already_indexed" if state == "skipped" else reason,
         document_id=document_id,
         chunk_count=chunk_count,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kbsync.errors import NotFound
 from kbsync.file_types import conversion_hint
 from kbsync.reasons import SENTENCES, FileState, Reason
-from kbsync.store import files, jobs, origins
+from kbsync.store import documents, files, jobs, origins
 from kbsync.store.connection import Connection
 
 _STATE_SENTENCES = {
@@ -54,9 +54,13 @@ def why(connection: Connection, path: str) -> Explanation:
         reason = Reason(job.reason) if job.reason in list(Reason) else None
         return Explanation(path, state, job.reason, _detail(state, reason, job.error), document_id, job.updated_at)
     if document_id is not None:
+        document = documents.by_id(connection, document_id)
+        reason = document.reason if document is not None else None
         detail = "It was added by hand; a copy of it is indexed and searchable."
+        if reason is not None:
+            detail = f"It was added by hand; a copy of it is kept. {SENTENCES[reason]}"
         seen_at = job.updated_at if job is not None else 0.0
-        return Explanation(path, FileState.INDEXED, None, detail, document_id, seen_at)
+        return Explanation(path, FileState.INDEXED, reason, detail, document_id, seen_at)
     folder = _folder_left_out(connection, path)
     if folder is not None:
         detail = f"It lies in {folder.path}: {_detail(folder.state, folder.reason, folder.detail)}"

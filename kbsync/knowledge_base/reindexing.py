@@ -183,6 +183,8 @@ class Reindexing:
             return False
         if done_chunks:
             self._writer.run(lambda connection: reindexes.fill(connection, table.id, done_chunks, rows))
+        elif len(batch) > 1 and self._failed:  # hardly the fault of these texts: all others would fail too
+            return self._end_of_pass(table)
         self._after = batch[-1].chunk_id
         return True
 

@@ -79,7 +79,7 @@ def hits(connection: Connection, found: Sequence[Found], query: Query, first_ran
                 chunk_id=chunk.id,
                 title=document.title,
                 type=document.type,
-                path=paths[0] if paths else None,
+                path=paths[0] if paths else origins.last_path(connection, document.id),
                 paths=paths,
                 section_header=header if isinstance(header, str) else None,
                 page=page if isinstance(page, int) else None,

@@ -41,6 +41,8 @@ _ITEM = re.compile(
     r'(?<![^\s\-(])(?:(?P<field>(?i:title|type|in)):(?:"(?P<quoted>[^"]*)"|(?P<value>[^\s"]+))|"(?P<phrase>[^"]*)")'
     r'|(?P<word>[^\s"]+))'
 )
+# What telephones and word processors make of a typed quote, and what German and Chinese keyboards have.
+_QUOTES = str.maketrans(dict.fromkeys("“”„‟＂", '"'))
 _MAX_FILTERS = 16
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -85,7 +87,7 @@ def parse(query: str) -> Query:
     excluded: list[Iterable[_Term]] = []
     plain: list[str] = []
     said: list[tuple[str, str, bool]] = []
-    for item in _ITEM.finditer(_SURROGATES.sub(" ", query[:_MAX_CHARACTERS])):
+    for item in _ITEM.finditer(_SURROGATES.sub(" ", query[:_MAX_CHARACTERS]).translate(_QUOTES)):
         phrase, word = item["phrase"], item["word"]
         if item["field"]:
             if len(said) < _MAX_FILTERS and (value := (item["quoted"] or item["value"] or "").strip()):

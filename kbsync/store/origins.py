@@ -83,6 +83,16 @@ def live_paths(connection: apsw.Connection, document_id: int) -> list[str]:
     return [os.fsdecode(path) for (path,) in rows]
 
 
+def last_path(connection: apsw.Connection, document_id: int) -> str | None:
+    """Return the path that held this document last, or holds it; None where it never had one."""
+    path = connection.execute(
+        "SELECT path FROM origins WHERE document_id = ? AND path IS NOT NULL "
+        "ORDER BY live DESC, until DESC, id DESC LIMIT 1",
+        (document_id,),
+    ).get
+    return None if path is None else os.fsdecode(path)
+
+
 @dataclass(frozen=True, slots=True)
 class LiveOrigin:
     """Why a document is here now. `since` in seconds since 1970."""

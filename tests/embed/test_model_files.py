@@ -161,7 +161,12 @@ def test_what_decides_no_vector_leaves_the_fingerprint(folder: Path, tmp_path: P
         ),
         pytest.param(lambda folder: write(folder, {"sentence_bert_config.json": {"max_seq_length": 0}}), id="limit"),
         pytest.param(lambda folder: write(folder, {"modules.json": {"path": 1}}), id="modules"),
+        pytest.param(
+            lambda folder: write(folder, {"1_Pooling/config.json": {"word_embedding_dimension": 48}}),
+            id="pooling of another model",
+        ),
         pytest.param(lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), id="pickle"),
+        pytest.param(lambda folder: (folder / "tokenizer.json").unlink(), id="no tokenizer"),
     ],
 )
 def test_a_folder_that_holds_no_whole_model_is_told(folder: Path, spoil: Callable[[Path], object]) -> None:

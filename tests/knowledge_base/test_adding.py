@@ -286,6 +286,29 @@ def test_a_note_without_text_is_a_wrong_request(engine: SimulatedEngine, text: s
     assert _staged(engine) == []
 
 
+def test_a_title_by_hand_is_one_line_of_text(engine: SimulatedEngine) -> None:
+    title = " My\n\tquince \x1b[31m\x00\x9b \udcff "
+    engine.fs.write(PATH, b"It ripens late.")
+    engine.add(PATH, IngestOptions(title=title))
+    engine.note("Medlars too.", title)
+    engine.kb.adding.add_upload("sorb.md", 10, [b"Sorbs too."], IngestOptions(title=title))
+    engine.settle()
+    assert engine.read("SELECT DISTINCT title FROM documents") == [("My quince [31m ?",)]
+    assert len(engine.documents()) == 3
+
+
+def test_a_title_by_hand_that_is_too_long_is_a_wrong_request(engine: SimulatedEngine) -> None:
+    title = "t" * 1001
+    engine.fs.write(PATH, b"It ripens late.")
+    with pytest.raises(UsageError):
+        engine.kb.adding.add_file(PATH, IngestOptions(title=title))
+    with pytest.raises(UsageError):
+        engine.kb.adding.add_upload("sorb.md", 10, [b"Sorbs too."], IngestOptions(title=title))
+    with pytest.raises(UsageError):
+        engine.kb.adding.add_note("Medlars too.", title)
+    assert _staged(engine) == []
+
+
 def test_a_note_with_broken_characters_is_kept_and_found(engine: SimulatedEngine) -> None:
     assert engine.note("quince \udcff and \x00 medlar").state == "done"
     assert engine.found("medlar") == [None]

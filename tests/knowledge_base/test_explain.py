@@ -113,6 +113,20 @@ def test_a_file_that_was_added_by_hand_is_explained_from_its_job_and_its_origin(
     assert engine.why(path).state is FileState.INDEXED, "also when its job is forgotten"
 
 
+@pytest.mark.parametrize(("size", "reason"), [(21_000_000, Reason.TRUNCATED), (100, None)])
+def test_a_file_that_was_added_by_hand_says_where_not_all_of_it_is_searchable(
+    engine: SimulatedEngine, size: int, reason: Reason | None
+) -> None:
+    path = "/simulated/desk/quince.log"
+    engine.fs.write(path, b"quince\n" + b"\n" * size)
+    job_id = engine.kb.adding.add_file(path, IngestOptions())
+    engine.settle()
+    explanation = engine.why(path)
+    assert (explanation.state, explanation.reason, engine.job(job_id).reason) == (FileState.INDEXED, reason, reason)
+    assert (reason is None) == ("indexed and searchable" in explanation.detail)
+    assert reason is None or SENTENCES[reason] in explanation.detail
+
+
 def test_a_name_typed_in_another_unicode_form_is_found(engine: SimulatedEngine) -> None:
     decomposed, composed = f"{NOTES}/Gru\u0308nkohl.md", f"{NOTES}/Gr\u00fcnkohl.md"
     engine.write(decomposed, "cabbage")

@@ -267,6 +267,24 @@ def test_a_text_that_the_new_model_fails_on_leaves_the_old_vectors_in_use_and_is
     engine.close()
 
 
+def test_a_model_that_fails_on_every_text_is_not_asked_for_all_of_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reindexing, "_BATCH", 3)
+    filled(world, chunks=12).close()
+    device = FailingDevice(24, "ripens")
+    engine = SimulatedEngine(World(world.home, world.clock, world.fs, device, (world.device,)))
+    while engine.engine.reindexing.step():
+        pass
+    assert "failed on 3 of the chunks" in (engine.engine.reindexing.status().error or "")
+    device.word = None
+    engine.clock.advance(301)
+    while engine.engine.reindexing.step():
+        pass
+    assert state(engine) == ("idle", 12, 12)
+    engine.close()
+
+
 def test_the_new_table_says_what_the_new_model_says(world: World) -> None:
     filled(world).close()
     engine = SimulatedEngine(world.with_model(24))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from docling_core.types.doc.document import DoclingDocument
 from docling_core.types.doc.labels import DocItemLabel
+from pptx import Presentation
 
 from kbsync.embed.token_counter import HuggingFaceCounter
 from kbsync.model import ChunkLimits, Parsed, Piece
@@ -153,3 +154,20 @@ def test_what_is_past_the_most_chunks_is_left_out_and_said(corpus: Path, convers
     parsed = conversions.of(corpus / "html" / "wiki_duck.html", limits=ChunkLimits(max_chunks=5)).parsed
     assert len(parsed.pieces) == 5
     assert parsed.truncated
+
+
+def test_what_a_reader_remarks_in_a_word_file_and_a_speaker_notes_is_found(
+    corpus: Path, conversions: Conversions, tmp_path: Path
+) -> None:
+    remarked = conversions.of(corpus / "docx" / "docx_comments.docx").parsed
+    assert any("Another comment by a different reviewer" in piece.text for piece in remarked.pieces)
+    talk = Presentation()
+    for title in ("Orchard", "Hedge"):
+        slide = talk.slides.add_slide(talk.slide_layouts[5])
+        slide.shapes.title.text = title
+        slide.notes_slide.notes_text_frame.text = f"Remember the {title.lower()} in frost."
+    talk.save(str(tmp_path / "talk.pptx"))
+    pieces = conversions.of(tmp_path / "talk.pptx").parsed.pieces
+    found = {str(piece.metadata["page"]): piece.text for piece in pieces}
+    assert "orchard in frost" in found["1"]
+    assert "hedge in frost" in found["2"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pypdfium2
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from kbsync.model import Conversion
 from kbsync.pipelines.docling_converter import converter_fingerprint
@@ -74,6 +74,25 @@ def test_a_picture_on_its_side_is_read(corpus: Path, conversions: Conversions, t
     upright = text_of(conversions.of(corpus / "images" / "webp-test.webp"))
     assert len(upright) > 50
     assert text_of(conversions.of(tmp_path / "turned.png")) == upright
+
+
+def test_a_picture_ten_times_as_long_as_wide_is_read_to_its_end(conversions: Conversions, tmp_path: Path) -> None:
+    picture = Image.new("RGB", (420, 4_200), "white")
+    draw, font = ImageDraw.Draw(picture), ImageFont.load_default(22)
+    words = ("alder", "birch", "cedar", "hazel", "larch", "maple", "poplar", "rowan", "willow", "juniper")
+    for number, word in enumerate(words):
+        draw.text((30, 60 + number * 440), f"The {word} grows beside the river.", fill="black", font=font)
+    picture.save(tmp_path / "long.png")
+    text = text_of(conversions.of(tmp_path / "long.png"))
+    assert [word for word in words if f"The {word} grows" not in text] == []
+
+
+@pytest.mark.parametrize("size", [(20_000, 3), (20_000, 100)])
+def test_a_picture_of_a_ruled_line_is_one_without_text(
+    conversions: Conversions, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    Image.new("RGB", size, "white").save(tmp_path / "line.png")
+    assert conversions.of(tmp_path / "line.png").parsed.pieces == ()
 
 
 def test_a_locked_pdf_wants_its_password_and_is_read_with_it(

@@ -176,10 +176,10 @@ def test_superseded_and_missing_versions_are_hidden_unless_asked_for(library: Li
     library.lose("/notes/b.md")
     assert library.found("apples", mode) == ["After"]
     shown = library.search("apples", mode, every_version=True)
-    assert {(hit.title, hit.state) for hit in shown} == {
-        ("Before", "superseded"),
-        ("After", "current"),
-        ("Gone", "missing"),
+    assert {(hit.title, hit.state, hit.path, hit.paths) for hit in shown} == {
+        ("Before", "superseded", "/notes/a.md", ()),
+        ("After", "current", "/notes/a.md", ("/notes/a.md",)),
+        ("Gone", "missing", "/notes/b.md", ()),
     }
     assert library.found("apples in:/notes/b.md", mode) == []
     assert library.found("apples in:/notes/b.md", mode, every_version=True) == ["Gone"]

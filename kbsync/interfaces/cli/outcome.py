@@ -11,6 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from kbsync.interfaces.cli.exits import complain
 from kbsync.interfaces.cli.output import Record, counted, line, size
 
+# What is said of an added file that cannot be found, or not all of it.
+_SHORTCOMINGS = {"no_text": "no text in it to search", "truncated": "{}; only its first part is searchable"}
+
 
 class Outcome:
     """The files so far. `quiet`: JSON is wanted, so only what went wrong is told. One thread uses it.
@@ -58,8 +61,9 @@ class Outcome:
         """Take in an ended job."""
         if job["state"] == "done":
             self.added.append({"path": _shown(path), "document_id": job["document_id"], "chunks": job["chunk_count"]})
-            if not self.brief:
-                self._say(f"Added: {_name(path)} ({counted(job['chunk_count'], 'chunk')})")
+            if not self.brief or job["reason"] is not None:
+                found = counted(job["chunk_count"], "chunk")
+                self._say(f"Added: {_name(path)} ({_SHORTCOMINGS.get(job['reason'], '{}').format(found)})")
         elif job["state"] == "skipped":
             self.skip(path, job["reason"], job["error"], named=named)
         else:

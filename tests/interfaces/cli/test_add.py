@@ -41,6 +41,14 @@ def test_what_a_folder_holds_and_is_left_out_is_counted(service: Service, tmp_pa
     assert answer.stdout == ("Added: good.md (1 chunk)\nAdded 1 documents. 0 failed. 0 skipped (already indexed).\n")
 
 
+def test_an_added_file_says_where_not_all_of_it_is_searchable(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "long.log"
+    path.write_bytes(b"a wild service tree\n" + b"\n" * 21_000_000)
+    answer = service.command("add", str(path))
+    assert answer.stdout == "Added: long.log (1 chunk; only its first part is searchable)\n"
+    assert "only its first part is searchable" in service.command("why", str(path)).stdout
+
+
 def test_a_language_means_code(service: Service, tmp_path: Path) -> None:
     path = tmp_path / "script"
     path.write_text("def plant_tree():\n    return 'sorb'\n")
