@@ -129,7 +129,8 @@ settle_opencv() {
 check_imports() {
     local output library package
     say "Trying the installed libraries"
-    if output=$(cd / && "$VENV/bin/python" -W ignore -c 'import apsw, cv2, docling, onnxruntime, pypdfium2, sqlite_vec, tokenizers, torch, sentence_transformers, kbsync' 2>&1); then
+    # onnxruntime notes each import of it for its maker unless it is told not to.
+    if output=$(cd / && ORT_DISABLE_TELEMETRY=1 "$VENV/bin/python" -W ignore -c 'import apsw, cv2, docling, onnxruntime, pypdfium2, sqlite_vec, tokenizers, torch, sentence_transformers, kbsync' 2>&1); then
         return
     fi
     say "$output"

@@ -181,15 +181,20 @@ def _column(letters: bytes) -> int:
 
 
 def check_image(path: str, name: str) -> int:
-    """Return the number of frames. Raises FailFile where a picture cannot be read or has more pixels than fit in
-    memory. Reads its headers only."""
+    """Return how many pages the time for reading a picture is worth: its frames, a long one counted by its strips.
+
+    Raises FailFile where it cannot be read or has more pixels than fit in memory. Reads its headers only.
+    """
     from PIL import Image, UnidentifiedImageError
+
+    from kbsync.pipelines import long_pages
 
     try:
         with Image.open(path) as image:
-            frames = 0
+            frames = pages = 0
             for width, height in _frames(image):
                 frames += 1
+                pages += long_pages.pages_worth(width, height)
                 if width * height > MOST_PIXELS:
                     message = f"{name}: the picture has {width * height // 1_000_000} million pixels."
                     raise FailFile(Reason.TOO_COMPLEX, message)
@@ -199,7 +204,7 @@ def check_image(path: str, name: str) -> int:
         raise FailFile(Reason.CORRUPT, f"{name}: this is no picture, or a damaged one.") from error
     if frames > MOST_FRAMES:
         raise FailFile(Reason.TOO_COMPLEX, f"{name}: the picture has more than {MOST_FRAMES} pages.")
-    return frames
+    return pages
 
 
 def _frames(image: Image) -> Iterator[tuple[int, int]]:

@@ -52,8 +52,14 @@ _KEPT_BEGINNINGS = (
     *("HF_", "TORCH", "DOCLING_", "ORT_"),
 )
 _SECRET_WORDS = ("TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH")
-# The models are on the disk; a library that asks the network anyway would wait for it.
-_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+# The models are on the disk; a library that asks the network anyway would wait for it. onnxruntime keeps a diary of its
+# processes to be sent to its maker, from its very import.
+_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
+}
 _NETWORK_EVENTS = frozenset(
     f"socket.{event}"
     for event in (

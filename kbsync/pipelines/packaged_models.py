@@ -28,6 +28,7 @@ from docling.models.base_table_model import BaseTableStructureModel
 from docling.models.stages.ocr.rapid_ocr_model import RapidOcrModel
 from docling_core.types.doc import BoundingBox, CoordOrigin, DocItemLabel, TableCell
 
+from kbsync.pipelines import long_pages
 from kbsync.pipelines.page_words import words_in
 from kbsync.pipelines.table_grid import Box, Cell, Grid, grid_of_lines, grid_of_structure
 
@@ -277,9 +278,13 @@ class PageOcrModel(RapidOcrModel):
         return PageOcrOptions
 
     def get_ocr_rects(self, page: Page) -> list[BoundingBox]:
-        """Return what to read of a page."""
+        """Return what to read of a page, each part no longer than OCR can look at."""
+        return [strip for part in self._parts_to_read(page) for strip in _strips(page, part)]
+
+    def _parts_to_read(self, page: Page) -> list[BoundingBox]:
         if self.options.every_page:
-            return super().get_ocr_rects(page)
+            found: list[BoundingBox] = super().get_ocr_rects(page)
+            return found
         own = sum(len("".join(cell.text.split())) for cell in page.cells if not cell.from_ocr)
         if own >= CHARACTERS_OF_A_TEXT_PAGE or page.size is None:
             return []
@@ -299,6 +304,19 @@ class PageOcrModel(RapidOcrModel):
             if code not in known:
                 raise OcrLanguageNotSupportedError("The packaged OCR model", code)
         return codes
+
+
+def _strips(page: Page, part: BoundingBox) -> list[BoundingBox]:
+    if not long_pages.has_room_for_text(part.width, part.height):
+        return []
+    picture = page.get_image(scale=1.0, cropbox=part) if long_pages.is_long(part.width, part.height) else None
+    if picture is None:
+        return [part]
+    down = part.height / picture.height
+    return [
+        part.model_copy(update={"t": part.t + top * down, "b": part.t + bottom * down})
+        for top, bottom in long_pages.strips(picture)
+    ]
 
 
 def _bgr(image: Any) -> NDArray[np.uint8]:

@@ -13,6 +13,7 @@ from typing import Any
 from docling.utils.locks import pypdfium2_lock
 from PIL import Image, ImageOps
 
+from kbsync.pipelines.long_pages import has_room_for_text, middle
 from kbsync.pipelines.packaged_models import CHARACTERS_OF_A_TEXT_PAGE, ocr_model_path
 
 _TURNS = (0, 90, 180, 270)
@@ -54,7 +55,10 @@ def upright_image(path: str, threads: int) -> BytesIO | None:
         dpi = image.info.get("dpi")
         # What the camera says of its own position is Docling's to follow; here it comes before the turn.
         whole = ImageOps.exif_transpose(image).convert("RGB")
-    small = whole.copy()
+    if not has_room_for_text(*whole.size):
+        return None
+    left, top, right, bottom = middle(*whole.size)
+    small = whole.crop((int(left), int(top), int(right), int(bottom)))
     small.thumbnail((_SMALL_PICTURE, _SMALL_PICTURE))
     turn = turn_of(small, threads, 0)
     if not turn:
@@ -89,7 +93,13 @@ def _picture(page: Any) -> Image.Image | None:
     text_page.close()
     if len("".join(text.split())) >= CHARACTERS_OF_A_TEXT_PAGE:
         return None
-    bitmap = page.render(scale=_SMALL_PICTURE / max(*page.get_size(), 1.0))
+    width, height = page.get_size()
+    if not has_room_for_text(width, height):
+        return None
+    left, top, right, bottom = middle(width, height)
+    bitmap = page.render(
+        scale=_SMALL_PICTURE / max(right - left, bottom - top), crop=(left, height - bottom, width - right, top)
+    )
     picture: Image.Image = bitmap.to_pil().convert("RGB")
     bitmap.close()
     return picture

@@ -68,7 +68,9 @@ def decide(
         return Settle()
     if known.state is FileState.WAITING:
         return Enqueue()
-    if known.state in (FileState.SKIPPED, FileState.FAILED) and known.rules != seen.rules:
+    # Other rules may find what the last ones left out, or read text where they read none (`ocr`).
+    fruitless = known.state in (FileState.SKIPPED, FileState.FAILED) or known.reason is Reason.NO_TEXT
+    if fruitless and known.rules != seen.rules:
         return Enqueue()
     return Unchanged()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -37,6 +38,20 @@ def test_a_variable_that_cannot_be_used_ends_run_with_78(tmp_path: Path) -> None
     program = Program(tmp_path)
     program.environment["KBSYNC_CHUNKS__MAX_TOKENS"] = "many"
     assert "max_tokens" in program.run("run", code=78).stderr
+
+
+def test_sources_of_one_command_s_environment_take_nothing_from_those_in_the_file(tmp_path: Path) -> None:
+    program = Program(tmp_path / "home")
+    followed, other = tmp_path / "followed", tmp_path / "other"
+    followed.mkdir()
+    other.mkdir()
+    (followed / "note.md").write_text("The medlar ripens late.\n")
+    program.configure(followed)
+    program.run("run", "--once")
+    program.environment["KBSYNC_SOURCES"] = json.dumps([{"path": str(other)}])
+    program.run("sources", "add", str(tmp_path), code=2)
+    del program.environment["KBSYNC_SOURCES"]
+    assert program.json("search", "medlar", "--mode", "lexical")["hits"][0]["path"] == str(followed / "note.md")
 
 
 def test_a_source_that_is_added_is_indexed_and_one_that_is_removed_is_hidden(road: Road, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def session_with_engine(workers: int | None = None) -> Iterator[tuple[Remote | O
 def _opened(places: Locations, workers: int | None) -> Iterator[tuple[Operations, Engine]]:
     from kbsync import log
     from kbsync.compose import open_engine
+    from kbsync.config.file import SOURCES_VARIABLE
     from kbsync.config.settings import is_written, load_settings
     from kbsync.interfaces.operations import Operations
 
@@ -71,7 +72,9 @@ def _opened(places: Locations, workers: int | None) -> Iterator[tuple[Operations
     log.configure(places.log_file, settings.log_level, terminal=False)
     engine = open_engine(places, settings)
     try:
-        engine.sources.follow(settings, forget=is_written(places.config_file))
+        # Sources that one command's environment names take nothing away from those in the file.
+        by_file = is_written(places.config_file) and SOURCES_VARIABLE not in os.environ
+        engine.sources.follow(settings, forget=by_file)
         yield Operations(engine, None), engine
     finally:
         engine.close()
