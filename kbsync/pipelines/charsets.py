@@ -28,6 +28,11 @@ _HANGUL = frozenset(
 )
 _RUSSIAN = dict.fromkeys("оеаинтсрвл", 1.0) | dict.fromkeys("кмдпуяыьгзіїє", 0.5)
 _GREEK = dict.fromkeys("αοιετσνηυρκπ", 1.0) | dict.fromkeys("μλςίόάέωγήδθύώ", 0.6)
+_HEBREW = dict.fromkeys("יוהלאבמתרשנ", 1.0) | dict.fromkeys("דעקפחכגטזסצםןךףץ", 0.6)
+_HEBREW_ENDS = frozenset("םןךףץ")  # no letter follows them
+_THAI_BEFORE = frozenset("เแโใไ")  # vowels written before their consonant
+_THAI_ABOVE = frozenset("ัิีึืุู็่้๊๋์ํำ")  # vowels and tones written on top of it, or below
+_THAI_TONES = frozenset("่้๊๋์ำ")
 _WESTERN = dict.fromkeys("éèàçêâîôûùëïœæåäöüßñáíóúãõ¿¡", 0.9) | dict.fromkeys("ìòøšž", 0.6)
 _CENTRAL = dict.fromkeys("ąęłśżźćńčěřšůžýőűťďňáéíóúöüäâîôăşţ", 0.9) | dict.fromkeys("ëç", 0.5)
 _TURKISH = dict.fromkeys("ğışöüçâî", 0.9)
@@ -122,6 +127,24 @@ def _greek(char: str, before: str, after: str) -> float:
     return _alphabet(char, before, after, _GREEK, "\u0386", "\u03ce")
 
 
+def _hebrew(char: str, before: str, after: str) -> float:
+    if char in _HEBREW_ENDS and "\u05d0" <= after <= "\u05ea":
+        return -1.5
+    return _alphabet(char, before, after, _HEBREW, "\u05b0", "\u05ea")
+
+
+def _thai(char: str, before: str, after: str) -> float:
+    """Score a letter by where it stands: of bytes that are another language, many stand where no Thai letter does."""
+    if not "\u0e01" <= char <= "\u0e59":
+        return 0.5 if char in _TYPOGRAPHY else -0.5
+    if char in _THAI_BEFORE:
+        return 0.8 if "\u0e01" <= after <= "\u0e2e" else -1.5
+    if char in _THAI_ABOVE:
+        bears = "\u0e01" <= before <= "\u0e2e" or (char in _THAI_TONES and before in _THAI_ABOVE)
+        return 0.8 if bears else -1.5
+    return 0.7 if "\u0e01" <= char <= "\u0e46" else 0.0
+
+
 def _ascii_letter(char: str) -> bool:
     return char.isascii() and char.isalpha()
 
@@ -171,7 +194,8 @@ _CANDIDATES: tuple[tuple[str, Callable[[str, str, str], float]], ...] = (
     ("iso8859_2", _central),
     ("cp1254", _turkish),
 )
-_ALPHABETS = (_russian, _greek, _western, _central, _turkish)
+# Hebrew and Thai are told only where an encoding is set: a few Russian or Arabic words look too much like them.
+_ALPHABETS = (_russian, _greek, _western, _central, _turkish, _hebrew, _thai)
 # Double-byte encodings hold each other's scripts: kana are in GB 18030, and no Chinese text is made of them.
 _FAMILIES = (
     *((prefix, (_simplified,)) for prefix in ("gb",)),

@@ -50,6 +50,7 @@ class _Serializers(BaseSerializerProvider):
             doc=doc,
             table_serializer=MarkdownTableSerializer(),
             params=MarkdownParams(
+                layers={ContentLayer.BODY, ContentLayer.NOTES},  # also what a speaker notes and a reader remarks
                 compact_tables=True,
                 traverse_pictures=True,
                 include_hyperlinks=False,

@@ -97,8 +97,36 @@ def test_an_encoding_that_is_set_decides_where_the_bytes_leave_doubt(samples: Pa
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("ירושלים היא עיר הבירה של ישראל ויש בה אתרים רבים.", "cp1255"),
+        ("ירושלים היא עיר הבירה של ישראל ויש בה אתרים רבים.", "iso8859_8"),
+        ("กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย มีวัดและพระราชวังที่สวยงามมากมาย", "cp874"),
+        ("القاهرة هي عاصمة جمهورية مصر العربية وأكبر مدنها.", "cp1256"),
+    ],
+    ids=lambda value: value[:8],
+)
+def test_an_encoding_of_any_script_is_used_where_it_is_set(text: str, encoding: str) -> None:
+    assert decoded(text.encode(encoding), preferred=(encoding,)).text == text
+
+
+@pytest.mark.parametrize(
     "preferred",
-    ["shift_jis", "gb18030", "big5", "euc_kr", "euc_jp", "koi8-r", "cp1252", "cp850", "cp1253", "mac-roman"],
+    [
+        "cp1255",
+        "cp874",
+        "cp1256",
+        "shift_jis",
+        "gb18030",
+        "big5",
+        "euc_kr",
+        "euc_jp",
+        "koi8-r",
+        "cp1252",
+        "cp850",
+        "cp1253",
+        "mac-roman",
+    ],
 )
 @pytest.mark.parametrize(
     ("text", "encoding"),
