@@ -68,7 +68,6 @@ def known(state: FileState, reason: Reason | None = None, stat: Stat | None = ST
         (seen(), known(FAILED, Reason.CORRUPT), Unchanged()),
         (seen(rules="r2"), known(FAILED, Reason.CORRUPT), Enqueue()),
         (seen(rules="r2"), known(INDEXED, Reason.NO_TEXT), Enqueue()),
-        (seen(), known(INDEXED, Reason.NO_TEXT), Unchanged()),
         (seen(stat=replace(STAT, size=9)), known(FAILED, Reason.CORRUPT), Enqueue()),
         (seen(), known(SKIPPED, Reason.BINARY), Unchanged()),
         (seen(rules="r2"), known(SKIPPED, Reason.BINARY), Enqueue()),
