@@ -54,6 +54,12 @@ class Library:
         assert hits, f"nothing is found for {query!r}"
         return dict(hits[0])
 
+    def hit_in(self, document: Record, query: str, mode: str = "hybrid") -> Record:
+        """Return the hit in that document: others in the library may say the same."""
+        hits = self.daemon.client.get("search", q=query, mode=mode)["hits"]
+        (hit,) = [hit for hit in hits if hit["document_id"] == document["id"]]
+        return dict(hit)
+
 
 @contextmanager
 def watched(program: Program, daemon: Daemon, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:

@@ -78,8 +78,7 @@ def test_ingest_a_text_based_pdf(library: Library) -> None:
     assert {chunk["metadata"]["page"] for chunk in document["chunks"]} == {1, 2, 3, 4, 5}
     assert Path(document["stored_path"]).is_file()
     for mode in ("lexical", "vector"):
-        hit = library.found("Christopher Latham Sholes typewriter", mode)
-        assert (hit["document_id"], hit["page"]) == (document["id"], 1)
+        assert library.hit_in(document, "Christopher Latham Sholes typewriter", mode)["page"] == 1
     assert library.program.json("check")["ok"]
 
 
@@ -108,7 +107,7 @@ def test_ingest_a_scanned_pdf_with_ocr_auto_mode(library: Library) -> None:
 def test_ingest_an_image_file(library: Library) -> None:
     document = library.of_batch("diagram.png")
     assert (document["type"], document["metadata"]["ocr_pages"]) == ("image", [1])
-    assert library.found("Robert Schneider Rue du Lac")["document_id"] == document["id"]
+    assert library.hit_in(document, "Robert Schneider Rue du Lac")["page"] == 1
 
 
 # ---- Markdown ----
