@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -12,6 +13,12 @@ import structlog
 
 CORPUS_VARIABLE = "KBSYNC_TEST_CORPUS"
 _MISSING = f"{CORPUS_VARIABLE} names no folder: set it to the folder of real documents"
+
+
+def pytest_configure() -> None:
+    """Have the programs that tests start hear Ctrl+C, also where the tests were started in a shell's background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +59,9 @@ def logging_as_before() -> Iterator[None]:
     handlers, level = list(root.handlers), root.level
     configured, settings = structlog.is_configured(), structlog.get_config()
     yield
+    for handler in root.handlers:
+        if isinstance(handler, logging.FileHandler) and handler not in handlers:
+            handler.close()  # else whichever test runs when it is collected is told of an open file
     root.handlers[:] = handlers
     root.setLevel(level)
     if configured:
