@@ -13,7 +13,7 @@ from kbsync.clock import Clock
 from kbsync.errors import FailFile, FileChanged, FileGone, RetryLater, SkipFile, UsageError
 from kbsync.file_types import DocumentType, type_of
 from kbsync.filesystem import FileSystem, RealFileSystem, Stat, as_text
-from kbsync.knowledge_base.processing import as_wanted, known_content, made_with, wanted
+from kbsync.knowledge_base.processing import is_indexed, known_content, made_with, wanted
 from kbsync.model import ChunkLimits, IngestOptions, Source
 from kbsync.pipelines import content_type
 from kbsync.queue import job_queue
@@ -130,7 +130,7 @@ class Adding:
         told = content_type.told_type(snapshot.head, snapshot.size, path)
         name, options = wanted(path, options, known, paths, told)
         kind = ingest.kind_of(name, options, self._limits, self._reader, made_with(known, self._reader), None, told)
-        if known is not None and as_wanted(known, name, options, kind):
+        if known is not None and is_indexed(known, options, kind):
             return None
         return kind.type, snapshot.size
 

@@ -45,9 +45,19 @@ def ingested(
     judged: Judged | None,
     stored_path: str | None,
     now: float,
+    *,
+    is_new: bool = False,
+    is_indexed: bool = False,
 ) -> Outcome:
-    """Write a new or re-made document. `judged` is set for a source's file, `stored_path` for a kept copy."""
+    """Write a new or re-made document. `judged` is set for a source's file, `stored_path` for a kept copy.
+
+    `is_new`: when the job began, no document had this content. Where one has it now, another job had the same bytes at
+    the same time, and this one runs again: it finds them known. `is_indexed`: who added it by hand brings nothing new.
+    """
     if not job_queue.is_current(connection, job):
+        job_queue.run_again(connection, job, now)
+        return DROPPED
+    if is_new and documents.by_hash(connection, update.content_hash) is not None:
         job_queue.run_again(connection, job, now)
         return DROPPED
     if update.vectors is not None and not reindexes.takes_vectors(connection, embedder_id):
@@ -65,7 +75,7 @@ def ingested(
         judged,
         stored_path,
         now,
-        state="done",
+        state="skipped" if is_indexed and job.kind != "path" else "done",
         chunk_count=len(update.chunks),
     )
 

@@ -167,7 +167,10 @@ class Processor:
         vectorize = _Vectorize(parts, job.priority)
         update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
         stored_path = self._store(job, snapshot.content_hash)
-        return self._commit(job, update, vectorize.embedder_id, origin, judged, stored_path)
+        indexed = known is not None and is_indexed(known, options, kind)
+        return self._commit(
+            job, update, vectorize.embedder_id, origin, judged, stored_path, is_new=known is None, is_indexed=indexed
+        )
 
     def _store(self, job: Job, content_hash: str) -> str | None:
         """Link the staged copy to its permanent place, once it is known that it can be read; a source's file stays."""
@@ -187,7 +190,7 @@ class Processor:
         if outcome is None:
             vectorize = _Vectorize(parts, job.priority)
             update = ingest.ingest_note(text, job.options, parts.counter, vectorize)
-            outcome = self._commit(job, update, vectorize.embedder_id, origin, None, None)
+            outcome = self._commit(job, update, vectorize.embedder_id, origin, None, None, is_new=True)
         if not outcome.dropped:
             parts.stored.discard(staged_path)
         return outcome
@@ -200,11 +203,23 @@ class Processor:
         origin: Origin,
         judged: Judged | None,
         stored_path: str | None,
+        *,
+        is_new: bool,
+        is_indexed: bool = False,
     ) -> Outcome:
         parts = self._parts
         return parts.writer.run(
             lambda connection: commits.ingested(
-                connection, job, update, embedder_id, origin, judged, stored_path, parts.clock.now()
+                connection,
+                job,
+                update,
+                embedder_id,
+                origin,
+                judged,
+                stored_path,
+                parts.clock.now(),
+                is_new=is_new,
+                is_indexed=is_indexed,
             )
         )
 
@@ -320,12 +335,21 @@ def _ocr_by_hand(known: Document) -> OcrMode | None:
 
 def as_wanted(known: Document, name: str, options: IngestOptions, kind: ingest.Kind) -> bool:
     """Return whether a document is what ingesting it again would make of it."""
+    if known.type == "note" or known.title_source != "name" or options.title:
+        return is_indexed(known, options, kind)
+    return is_indexed(known, options, kind) and known.title == router.title_of(Parsed(()), name)
+
+
+def is_indexed(known: Document, options: IngestOptions, kind: ingest.Kind) -> bool:
+    """Return whether who adds this content is told that it is indexed already.
+
+    At most its title changes, where that is the first file's name and another name comes first now.
+    """
     if known.type == "note":
         return True
-    title = options.title or (router.title_of(Parsed(()), name) if known.title_source == "name" else known.title)
     return (
         (known.converter_fingerprint, known.chunker_fingerprint) == (kind.converter, kind.chunker)
         and known.type == kind.type
         and (kind.language is None or known.language == kind.language)
-        and known.title == title
+        and options.title in (None, known.title)
     )

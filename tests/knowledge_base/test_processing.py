@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from kbsync.model import IngestOptions
+from kbsync.model import Conversion, ConversionRequest, IngestOptions, Priority
 from kbsync.reasons import FileState, Reason
+from kbsync.store.jobs import JobRow
+from tests.fakes.reading_cage import ReadingCage
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
 
 FIRST, SECOND = f"{NOTES}/a.txt", f"{NOTES}/b.log"
@@ -143,3 +146,70 @@ def test_names_that_are_no_text_are_kept_byte_by_byte(engine: SimulatedEngine) -
     engine.rename(path, f"{NOTES}/quince.md")
     engine.settle()
     assert engine.found("ripens") == [f"{NOTES}/quince.md"]
+
+
+# ---- the same bytes at the same time ----
+
+
+class _MeanwhileCage(ReadingCage):
+    """Has another worker work a whole job while the first document is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Callable[[], object]] = []
+
+    def run(self, request: ConversionRequest, time_limit_s: float) -> Conversion:
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        return super().run(request, time_limit_s)
+
+
+@pytest.fixture
+def beside(world: World) -> Iterator[SimulatedEngine]:
+    """An engine where a second worker takes the next document while the first one is read."""
+    cage = _MeanwhileCage()
+    engine = SimulatedEngine(world, cage)
+    other = engine.engine.worker(lambda _source_id: None, "document", Priority.LOW)
+    cage.meanwhile.append(other.step)
+    yield engine
+    assert not cage.meanwhile, "nothing was read"
+    engine.close()
+
+
+@pytest.mark.parametrize("names", [("a.pdf", "b.pdf"), ("b.pdf", "a.pdf")])
+def test_two_equal_files_read_at_the_same_time_are_one_document_named_after_the_first(
+    beside: SimulatedEngine, names: tuple[str, str]
+) -> None:
+    for name in names:
+        beside.write(f"{NOTES}/{name}", b"quince")
+        beside.clock.advance(5)
+        beside.loops.producer.step()
+    beside.settle()
+    (hit,) = beside.kb.search("quince", "lexical").hits
+    assert (hit.paths, hit.title) == ((f"{NOTES}/a.pdf", f"{NOTES}/b.pdf"), "a")
+
+
+def test_of_two_equal_files_added_at_the_same_time_one_is_added_and_one_is_indexed_already(
+    beside: SimulatedEngine,
+) -> None:
+    jobs = []
+    for name in ("a.pdf", "b.pdf"):
+        beside.fs.write(f"/simulated/desk/{name}", b"quince")
+        jobs.append(beside.kb.adding.add_file(f"/simulated/desk/{name}", IngestOptions()))
+    beside.settle()
+    ends = sorted((beside.job(job_id).state, beside.job(job_id).reason) for job_id in jobs)
+    assert ends == [("done", None), ("skipped", "already_indexed")]
+    assert os.listdir(beside.world.locations.staging_dir) == []
+
+
+def test_equal_bytes_under_a_name_that_comes_first_are_indexed_already_and_give_the_title(
+    engine: SimulatedEngine,
+) -> None:
+    ends: list[JobRow] = []
+    for name in ("/simulated/desk/b.pdf", "/simulated/desk/a.pdf"):
+        engine.fs.write(name, b"quince")
+        assert (engine.kb.adding.look_at(name, IngestOptions()) is None) == bool(ends)
+        ends.append(engine.add(name))
+    assert [(job.state, job.reason) for job in ends] == [("done", None), ("skipped", "already_indexed")]
+    (hit,) = engine.kb.search("quince", "lexical").hits
+    assert (hit.title, len(hit.paths)) == ("a", 2)
