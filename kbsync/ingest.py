@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kbsync import file_types
@@ -18,6 +18,7 @@ from kbsync.model import (
     IngestOptions,
     JsonValue,
     OcrMode,
+    Piece,
     TitleSource,
     TokenCounter,
 )
@@ -130,12 +131,13 @@ def ingest(
     if named not in (None, kind.type) and not kind.by_hand:
         metadata["ending_says"] = named
     title, title_source = _title(content, parsed.title, router.title_of(parsed, content.name))
-    chunks = enrich.make_chunks(parsed, clipped_title(title, limits, counter), counter)
     reason = None
-    if not chunks:
-        reason = Reason.NO_TEXT
+    if not parsed.pieces:
+        # Found by its title at least, which is mostly its name.
+        reason, parsed = Reason.NO_TEXT, replace(parsed, pieces=(Piece("", "name"),))
     elif parsed.truncated or (kind.type not in file_types.CONVERTED_TYPES and content.size > len(content.head)):
         reason = Reason.TRUNCATED
+    chunks = enrich.make_chunks(parsed, clipped_title(title, limits, counter), counter)
     return DocumentUpdate(
         content_hash=content.content_hash,
         title=title,
@@ -150,7 +152,7 @@ def ingest(
         chunker_fingerprint=kind.chunker,
         metadata={**parsed.metadata, **metadata},
         chunks=chunks,
-        vectors=vectorize([chunk.enriched_text for chunk in chunks]) if chunks else None,
+        vectors=vectorize([chunk.enriched_text for chunk in chunks]),
         reason=reason,
     )
 

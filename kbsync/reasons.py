@@ -51,7 +51,7 @@ class Reason(StrEnum):
 
 
 SENTENCES: dict[Reason, str] = {
-    Reason.NO_TEXT: "There is no text in it to search.",
+    Reason.NO_TEXT: "There is no text in it to search; it is found by its name.",
     Reason.TRUNCATED: "It is very large: only its first part is searchable.",
     Reason.SETTLING: "It changed a moment ago; it is read as soon as it is quiet.",
     Reason.QUEUED: "It is in the queue.",

@@ -94,10 +94,16 @@ def test_a_moved_document_is_not_converted_again(engine: SimulatedEngine) -> Non
     assert [bool(request.kept) for request in engine.cage.requests] == [False, True], "only its title follows the name"
 
 
-def test_a_document_without_text_is_indexed_and_says_so(engine: SimulatedEngine) -> None:
-    engine.write(PAPER, " ")
+def test_a_document_without_text_is_indexed_says_so_and_is_found_by_its_name(engine: SimulatedEngine) -> None:
+    picture = f"{NOTES}/lighthouse at dusk.pdf"
+    engine.write(picture, " ")
     engine.settle()
-    assert engine.state(PAPER) == (FileState.INDEXED, Reason.NO_TEXT)
+    assert engine.state(picture) == (FileState.INDEXED, Reason.NO_TEXT)
+    assert engine.found("dusk") == [picture]
+    engine.rename(picture, f"{NOTES}/harbour.pdf")
+    engine.rescan()
+    assert engine.found("dusk") == []
+    assert engine.found("harbour") == [f"{NOTES}/harbour.pdf"]
 
 
 def test_a_damaged_document_fails_and_is_left_alone_until_it_changes(engine: SimulatedEngine) -> None:

@@ -102,6 +102,6 @@ def _print(answer: Record) -> None:
         page = f", page {hit['page']}" if hit["page"] is not None else ""
         state = f" ({hit['state']})" if hit["state"] != "current" else ""
         line(f"{hit['rank']}. {hit['title']}{header}{page}{state}")
-        marked_line(f"   {hit['snippet']}")
+        marked_line(f"   {hit['snippet'] or '(no text in it)'}")
         line(f"   {hit['path'] or 'note'}  (document {hit['document_id']})")
         line()
