@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,8 +18,10 @@ from kbsync.daemon.daemon import Daemon, Loops
 from kbsync.daemon.producer import Producer
 from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
+from kbsync.daemon.scrub import Scrub
+from kbsync.daemon.source_walk import SourceWalks
 from kbsync.daemon.wake import Wake
-from kbsync.daemon.watchers import Watchers
+from kbsync.daemon.watchers import MakeWatcher, Watchers
 from kbsync.daemon.worker import Worker
 from kbsync.embed.batcher import Batcher
 from kbsync.embed.embedder import Device
@@ -27,7 +29,7 @@ from kbsync.embed.model_files import ModelFiles, model_at, model_with, packaged_
 from kbsync.embed.sentence_transformer import CrossEncoderReranker, SentenceTransformerDevice, devices
 from kbsync.embed.token_counter import HuggingFaceCounter
 from kbsync.errors import ConfigurationError, FailFile
-from kbsync.filesystem import FileSystem, RealFileSystem, stat_of
+from kbsync.filesystem import FileSystem, RealFileSystem
 from kbsync.knowledge_base.adding import Adding
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.knowledge_base.conversion import Cage, DocumentReader
@@ -36,12 +38,16 @@ from kbsync.knowledge_base.facade import KnowledgeBase
 from kbsync.knowledge_base.processing import Parts, Processor
 from kbsync.knowledge_base.recovery import recover
 from kbsync.knowledge_base.reindexing import Reindexing
-from kbsync.model import Change, Conversion, ConversionRequest, Lane, Priority, Source, TokenCounter
+from kbsync.knowledge_base.retention import Retention
+from kbsync.knowledge_base.source_control import SourceControl
+from kbsync.model import Conversion, ConversionRequest, Lane, Priority, Source, TokenCounter
 from kbsync.pipelines import docling_converter, isolation, isolation_plan, model_catalogue
 from kbsync.pipelines.isolation_plan import Slots
 from kbsync.search.hybrid import Search
 from kbsync.sources.debounce import Debounce
-from kbsync.sources.watcher import NativeWatcher, Watcher
+from kbsync.sources.inbox import Inbox, RealInbox
+from kbsync.sources.mounts import Mount, mounts
+from kbsync.sources.watcher import NativeWatcher
 from kbsync.store import documents, reindexes
 from kbsync.store.kept_conversions import KeptConversions
 from kbsync.store.reindexes import VectorTable
@@ -53,7 +59,6 @@ events = structlog.stdlib.get_logger(__name__)
 # A statement of a search that takes longer is ended: one query must not keep the machine busy for ever.
 SEARCH_S = 30.0
 
-MakeWatcher = Callable[[Source, Callable[[Change], None], Callable[[int, str], None]], Watcher]
 # Gets the plan of the slots and the data folder.
 MakeCage = Callable[[Slots, str], Cage]
 
@@ -75,6 +80,10 @@ class Seams:
     make_cage: MakeCage
     # Gets the table of the live vectors where another model made them; None where that is not on this machine any more.
     find_earlier: Callable[[VectorTable], ModelAtHand | None] = _none_found
+    # The door through which files leave an inbox: it gets the inbox's source, and no other.
+    open_inbox: Callable[[Source], Inbox] = RealInbox
+    # What is mounted where: it decides which sources are polled.
+    mounts: Callable[[], Sequence[Mount]] = tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,7 @@ class Engine:
     reindexing: Reindexing
     stored: StoredFiles
     sources: ConfiguredSources
+    source_control: SourceControl
     error_log: log.ErrorLog
     own: frozenset[tuple[int, int]]
     work: Wake
@@ -153,9 +163,10 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
         model,
         HuggingFaceCounter(model.tokenizer_json),
         partial(open_devices, model),
-        NativeWatcher,
+        partial(NativeWatcher, heartbeat=locations.heartbeat_dir),
         make_cage,
         find_earlier,
+        mounts=mounts,
     )
 
 
@@ -229,9 +240,11 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         stored = StoredFiles(locations.staging_dir, locations.documents_dir)
         recover(writer, readers, stored, error_log, clock)
         limits = settings.chunk_limits(seams.model.max_tokens)
-        own = _own_paths(locations)
+        own = locations.own_paths()
         sources = ConfiguredSources(writer, readers, clock)
-        slots = _slots(settings)
+        slots = isolation_plan.plan_here(
+            settings.workers, settings.models.device, own_models=settings.models.docling != "packaged"
+        )
         cage = seams.make_cage(slots, locations.data_dir)
         kept = KeptConversions(locations.conversions_dir)
         kept.sweep(readers.read(documents.content_hashes))
@@ -257,6 +270,7 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
             stored,
             own,
             sources.by_id,
+            seams.open_inbox,
         )
 
         reranker = configured_reranker(settings)
@@ -265,7 +279,8 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
             return Search(readers.within(SEARCH_S), embedders.for_queries(), reranker)
 
         adding = Adding(seams.fs, clock, writer, readers, stored, limits, reader, own)
-        kb = KnowledgeBase(clock, writer, readers, search(), adding, stored)
+        retention = Retention(clock, writer, readers, stored, kept)
+        kb = KnowledgeBase(clock, writer, readers, search(), adding, stored, retention)
         processor = Processor(parts)
 
         def on_live() -> None:
@@ -292,6 +307,7 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         reindexing,
         stored,
         sources,
+        SourceControl(seams.clock, writer, readers),
         error_log,
         own,
         Wake(),
@@ -303,8 +319,9 @@ def build_daemon(engine: Engine) -> Daemon:
     """Build the loops around an engine: `workers` for text, one more for fresh changes, and one for each child."""
     seams, settings = engine.seams, engine.settings
 
-    # The two loops know each other only by these: changes that must settle, sources that must be walked.
+    # The loops know each other only by these: changes that must settle, sources that must be walked, what walks saw.
     rescans: Rescans
+    watchers: Watchers
     producer = Producer(
         seams.fs,
         seams.clock,
@@ -317,7 +334,7 @@ def build_daemon(engine: Engine) -> Daemon:
         engine.work,
         engine.stop,
     )
-    rescans = Rescans(
+    walks = SourceWalks(
         seams.fs,
         seams.clock,
         engine.writer,
@@ -327,10 +344,15 @@ def build_daemon(engine: Engine) -> Daemon:
         producer.take,
         engine.work,
         engine.stop,
+        lambda source_id, folders: watchers.walked(source_id, folders),
+        lambda source_id: watchers.is_polled(source_id),
+        settings.max_missing_share,
+        settings.longest_wait_s,
     )
-    watchers = Watchers(
-        lambda source: seams.make_watcher(source, producer.take, rescans.mark), seams.clock, rescans.mark
-    )
+    rescans = Rescans(seams.clock, engine.sources, walks, engine.work, engine.stop)
+    watchers = Watchers(seams.make_watcher, seams.clock, producer.take, rescans.mark, seams.mounts)
+
+    engine.source_control.tell(lambda source_id: rescans.mark(source_id, "told"))
 
     def gone(source_id: int) -> None:
         rescans.mark(source_id, "gone")
@@ -347,6 +369,7 @@ def build_daemon(engine: Engine) -> Daemon:
         rescans,
         watchers,
         Reindexer(engine.reindexing, engine.work, engine.stop),
+        Scrub(seams.fs, seams.clock, engine.writer, engine.readers, engine.sources, engine.stop),
         engine.work,
         engine.stop,
     )
@@ -370,27 +393,3 @@ def _earlier(readers: Readers, seams: Seams) -> ModelAtHand | None:
     found = seams.find_earlier(live)
     events.warning("another_model", configured=seams.model.name, live=live.model_name, at_hand=found is not None)
     return found
-
-
-def _slots(settings: Settings) -> Slots:
-    # The packaged models compute on the CPU.
-    if settings.models.docling == "packaged":
-        return isolation_plan.plan(settings.workers, *isolation_plan.cores_and_memory(), isolation_plan.PACKAGED_BYTES)
-    device = settings.models.device
-    gpus = isolation_plan.gpus_for(
-        device if isinstance(device, str) else list(device), isolation_plan.present_gpus(os.environ)
-    )
-    return isolation_plan.plan(settings.workers, *isolation_plan.cores_and_memory(), isolation_plan.OWN_BYTES, gpus)
-
-
-def _own_paths(locations: Locations) -> frozenset[tuple[int, int]]:
-    """Return (device, inode) of kbsync's own folders and of the database's files, under whatever name they are met.
-
-    The database must be open: then its -wal and -shm are there and stay the same files.
-    """
-    own = set()
-    folders = (locations.data_dir, locations.state_dir, locations.log_dir)
-    for path in (*folders, *(locations.database + ending for ending in ("", "-wal", "-shm"))):
-        stat = stat_of(os.stat(path))
-        own.add((stat.device, stat.inode))
-    return frozenset(own)

@@ -58,7 +58,14 @@ class FileGone(KbsyncError):
 
 
 class FileChanged(KbsyncError):
-    """The file changed while it was read: the job goes back to the queue and waits until it is quiet."""
+    """The file changed while it was read: the job goes back to the queue and waits until it is quiet.
+
+    `wait_s`: how many seconds it should be left alone; None: a moment.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", wait_s: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.wait_s = wait_s
 
 
 class StopEngine(KbsyncError):

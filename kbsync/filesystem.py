@@ -10,7 +10,7 @@ import os
 import stat as stat_module
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, Self
 
 FileKind = Literal["file", "directory", "symlink", "special"]
@@ -23,7 +23,11 @@ def as_text(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What identifies a version of a file without reading it. Times in nanoseconds, sizes in bytes."""
+    """What identifies a version of a file without reading it. Times in nanoseconds, sizes in bytes.
+
+    Beside that, and no part of its identity: how many bytes the disk holds of it (None where the system does not say),
+    and whether its content is in the cloud only, so that reading would download it.
+    """
 
     kind: FileKind
     size: int
@@ -31,6 +35,9 @@ class Stat:
     ctime_ns: int
     inode: int
     device: int
+    # A disk may hand out blocks seconds after the write: not compared.
+    allocated: int | None = field(default=None, compare=False)
+    cloud_only: bool = field(default=False, compare=False)
 
     @property
     def mtime(self) -> float:
@@ -74,6 +81,10 @@ class FileSystem(Protocol):
         """
         ...
 
+    def filesystem_id(self, path: str) -> int | None:
+        """Return what names the file system of a folder, at whatever device; None where the system does not say."""
+        ...
+
 
 _KINDS: dict[int, FileKind] = {
     stat_module.S_IFREG: "file",
@@ -81,11 +92,26 @@ _KINDS: dict[int, FileKind] = {
     stat_module.S_IFLNK: "symlink",
 }
 _MOST_SIGNED = (1 << 63) - 1
+# st_blocks counts in these, whatever the disk's own blocks are.
+_BLOCK = 512
+# macOS: SF_DATALESS. Windows: FILE_ATTRIBUTE_OFFLINE, _RECALL_ON_OPEN and _RECALL_ON_DATA_ACCESS.
+_DATALESS = 0x40000000
+_RECALLED = 0x1000 | 0x40000 | 0x400000
+_MARKS = tuple(
+    (name, mask)
+    for name, mask in (("st_flags", _DATALESS), ("st_file_attributes", _RECALLED))
+    if hasattr(os.stat_result, name)
+)
+
+
+def is_marked_cloud_only(result: object, marks: tuple[tuple[str, int], ...]) -> bool:
+    """Say whether a stat carries any of the (attribute, mask) pairs by which a system marks a cloud's placeholder."""
+    return any(getattr(result, name) & mask for name, mask in marks)
 
 
 def stat_of(result: os.stat_result) -> Stat:
     """Translate the operating system's answer. Inode and device are folded into SQLite's signed 64 bits."""
-    inode, device = result.st_ino, result.st_dev
+    inode, device, blocks = result.st_ino, result.st_dev, getattr(result, "st_blocks", None)
     return Stat(
         _KINDS.get(stat_module.S_IFMT(result.st_mode), "special"),
         result.st_size,
@@ -93,12 +119,14 @@ def stat_of(result: os.stat_result) -> Stat:
         result.st_ctime_ns,
         inode if inode <= _MOST_SIGNED else inode - (1 << 64),
         device if device <= _MOST_SIGNED else device - (1 << 64),
+        None if blocks is None else blocks * _BLOCK,
+        bool(_MARKS) and is_marked_cloud_only(result, _MARKS),
     )
 
 
 # A folder on the way is opened for passing through only: that needs no read permission on it.
 _PASS = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RealOpenFile:
@@ -133,8 +161,8 @@ class RealFileSystem:
 
     def list_directory(self, path: str) -> list[Entry]:
         entries = []
-        with _walked_to(path) as (parent, name):
-            descriptor = os.open(name, _READ | os.O_DIRECTORY, dir_fd=parent)
+        with walked_to(path) as (parent, name):
+            descriptor = os.open(name, READ_ONLY | os.O_DIRECTORY, dir_fd=parent)
         try:
             with os.scandir(descriptor) as names:
                 for found in names:
@@ -147,8 +175,8 @@ class RealFileSystem:
         return entries
 
     def open_file(self, path: str) -> RealOpenFile:
-        with _walked_to(path) as (parent, name):
-            descriptor = os.open(name, _READ, dir_fd=parent)
+        with walked_to(path) as (parent, name):
+            descriptor = os.open(name, READ_ONLY, dir_fd=parent)
         mode = os.fstat(descriptor).st_mode
         if stat_module.S_ISREG(mode):
             return RealOpenFile(descriptor)
@@ -157,9 +185,14 @@ class RealFileSystem:
             raise IsADirectoryError(21, "is a folder", path)
         raise OSError(22, "is not an ordinary file", path)
 
+    def filesystem_id(self, path: str) -> int | None:
+        named = os.statvfs(path).f_fsid
+        # XFS and FAT give their device's number here, which the next disk at that socket gets too.
+        return None if named in (0, os.lstat(path).st_dev) else named
+
 
 @contextmanager
-def _walked_to(path: str) -> Iterator[tuple[int, str]]:
+def walked_to(path: str) -> Iterator[tuple[int, str]]:
     """Yield (descriptor of the parent folder, last name), every folder on the way opened without following links."""
     if not os.path.isabs(path):
         raise ValueError(f"not an absolute path: {path!r}")

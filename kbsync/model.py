@@ -33,6 +33,11 @@ class Priority(IntEnum):
 
 OcrMode = Literal["auto", "always", "never"]
 OCR_MODES: tuple[OcrMode, ...] = get_args(OcrMode)
+# Of a mirror every file stays where it is, of an inbox each one moves into the store.
+SourceMode = Literal["mirror", "inbox"]
+
+# By events where the file system tells every change, else by walks at short intervals; or one of them, come what may.
+WatchMode = Literal["auto", "native", "polling"]
 
 # ---- where files come from ----
 
@@ -43,12 +48,13 @@ class Source:
 
     id: int
     path: str
-    mode: Literal["mirror"] = "mirror"
+    mode: SourceMode = "mirror"
     recursive: bool = True
     include: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     ocr: OcrMode = "auto"
     password_file: str | None = None
+    watch: WatchMode = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,38 @@ class KnownFile:
     state: FileState
     reason: Reason | None
     rules: str
+    # It was read so soon after its last change that a later one may not show in its stat.
+    hash_due: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RootIdentity:
+    """Which folder a source's root is. `filesystem`: what names its disk wherever it is plugged in, None where nothing
+    does. `names`: a few of its entries, sorted. `mounts`: the folders below, relative, where another disk begins.
+
+    `stable_inodes`: files keep their inode from look to look; some network and user-space file systems make them up.
+    """
+
+    filesystem: int | None
+    device: int
+    inode: int
+    names: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
+    stable_inodes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the brake holds: `missing` of `known` files. `since` and `looked_at`: wall times of the first look and of
+    the last one that counts, `waited` the seconds between that are believed, `looks` how many count.
+    """
+
+    missing: int
+    known: int
+    since: float
+    looks: int
+    looked_at: float
+    waited: float
 
 
 # ---- what waits to be done ----
@@ -233,7 +271,7 @@ class Embedder(Protocol):
 
 # ---- what is written ----
 
-OriginKind = Literal["path", "added", "note", "upload"]
+OriginKind = Literal["path", "added", "inbox", "note", "upload"]
 TitleSource = Literal["hand", "content", "name"]
 
 

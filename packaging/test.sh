@@ -29,5 +29,6 @@ step lint "$VENV/bin/python" -m ruff check .
 step format "$VENV/bin/python" -m ruff format --check .
 step types "$VENV/bin/python" -m mypy
 step layers "$VENV/bin/python" "$VENV/bin/lint-imports"
-step tests "$VENV/bin/python" -m pytest "$@"
+# Two processes, on any machine: each may come to hold 4 GB of models. The arguments may name another number, 0 for none.
+step tests "$VENV/bin/python" -m pytest -n 2 "$@"
 printf '\nEverything passed in %s s.\n' "$SECONDS"

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from kbsync.filesystem import RealFileSystem, stat_of
+from kbsync.filesystem import RealFileSystem, is_marked_cloud_only, stat_of
 
 FS = RealFileSystem()
 
@@ -205,3 +207,31 @@ def test_permissions_are_told_as_such_and_passing_through_needs_no_reading() -> 
         "['PermissionError', 'PermissionError']",
         "['directory', 'file']",
     ]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "cloud_only"),
+    [
+        ("st_flags", 0x40000020, True),  # macOS: SF_DATALESS with UF_COMPRESSED, as iCloud's placeholders have it
+        ("st_flags", 0x20, False),
+        ("st_file_attributes", 0x501620, True),  # Windows: OneDrive, RECALL_ON_DATA_ACCESS and OFFLINE
+        ("st_file_attributes", 0x441220, True),  # RECALL_ON_OPEN
+        ("st_file_attributes", 0x20, False),
+    ],
+)
+def test_a_placeholder_of_a_cloud_is_told_by_its_marks(attribute: str, value: int, cloud_only: bool) -> None:
+    """F32: recorded stats; on Linux no stat has such a mark."""
+    marks = {"st_flags": 0x40000000, "st_file_attributes": 0x1000 | 0x40000 | 0x400000}
+    found = SimpleNamespace(**{attribute: value})
+    assert is_marked_cloud_only(found, ((attribute, marks[attribute]),)) is cloud_only
+
+
+def test_what_the_disk_holds_of_a_file_is_told_and_is_no_part_of_its_version(root: Path) -> None:
+    """F08."""
+    with (root / "holes").open("wb") as file:
+        file.truncate(1 << 30)
+    (root / "full").write_bytes(b"x" * 100_000)
+    fs = RealFileSystem()
+    assert fs.lstat(str(root / "holes")).allocated == 0
+    full = fs.lstat(str(root / "full"))
+    assert full == replace(full, allocated=0, cloud_only=True)

@@ -14,12 +14,15 @@ from tomlkit.items import AoT
 from kbsync.config.locations import making_private
 from kbsync.config.settings import load_settings
 from kbsync.errors import ConfigurationError, NotFound, UsageError
+from kbsync.model import SourceMode
 
 SOURCES_VARIABLE = "KBSYNC_SOURCES"
 EMBEDDER_VARIABLE = "KBSYNC_MODELS__EMBEDDER"
 
 
-def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: tuple[str, ...] = ()) -> str:
+def add_source(
+    config_file: str, path: str, *, recursive: bool = True, ignore: tuple[str, ...] = (), mode: SourceMode = "mirror"
+) -> str:
     """Add a folder to `[[sources]]` and return its resolved path.
 
     Raises UsageError where it is no folder, is listed already, or lies inside (or around) a listed one.
@@ -35,10 +38,10 @@ def add_source(config_file: str, path: str, *, recursive: bool = True, ignore: t
             f"{resolved} has bytes in its name that are no UTF-8; config.toml cannot hold it.", hint="Rename it first."
         ) from error
     with _alone(config_file):
-        return _add(config_file, resolved, recursive, ignore)
+        return _add(config_file, resolved, recursive, ignore, mode)
 
 
-def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ...]) -> str:
+def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ...], mode: SourceMode) -> str:
     document = _parse(config_file)
     listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
     if resolved in listed:
@@ -47,6 +50,8 @@ def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ..
         _refuse_nested(resolved, other, covered=bool(known.get("recursive", True)))
     entry = tomlkit.table()
     entry["path"] = resolved
+    if mode != "mirror":
+        entry["mode"] = mode
     if not recursive:
         entry["recursive"] = False
     if ignore:

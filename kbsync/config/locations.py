@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kbsync.errors import ConfigurationError
+from kbsync.filesystem import stat_of
 
 # macOS allows 104 bytes for a Unix socket's path, the closing NUL included; Linux 108.
 SOCKET_PATH_LIMIT = 103
@@ -27,6 +28,15 @@ class Locations:
     @property
     def database(self) -> str:
         return os.path.join(self.data_dir, "kb.sqlite3")
+
+    def own_paths(self) -> frozenset[tuple[int, int]]:
+        """Return (device, inode) of kbsync's own folders and of the database's files, whatever name they are met by.
+
+        The database must be open: then its -wal and -shm are there and stay the same files. Raises OSError.
+        """
+        files = (self.database + ending for ending in ("", "-wal", "-shm"))
+        stats = [stat_of(os.stat(path)) for path in (self.data_dir, self.state_dir, self.log_dir, *files)]
+        return frozenset((stat.device, stat.inode) for stat in stats)
 
     @property
     def lock_file(self) -> str:
@@ -56,6 +66,11 @@ class Locations:
     def token_file(self) -> str:
         """What a program must say to be answered over TCP."""
         return os.path.join(self.state_dir, "token")
+
+    @property
+    def heartbeat_dir(self) -> str:
+        """A folder that is written to now and then and watched like the sources: so events are known to arrive."""
+        return os.path.join(self.state_dir, "heartbeat")
 
     @property
     def log_file(self) -> str:

@@ -9,13 +9,16 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from kbsync.errors import ConfigurationError
-from kbsync.model import ChunkLimits, OcrMode
+from kbsync.model import ChunkLimits, OcrMode, SourceMode, WatchMode
 
 # A month; timers overflow on what is not far above (TOML knows `inf`).
 _LONGEST_S = 30 * 86400.0
+# A hundred years; who wants longer says forever.
+_MOST_DAYS = 36_500.0
 
 _PREFIX = "KBSYNC_"
 # Variables that are no settings: where everything lies, the scripts' environment, the tests' documents.
@@ -27,15 +30,20 @@ class _Section(BaseModel):
 
 
 class SourceSettings(_Section):
-    """One `[[sources]]` entry: a folder that is mirrored into the index and never written to."""
+    """One `[[sources]]` entry: a folder that is followed. A mirror is never written to; an inbox is emptied."""
 
     path: str = Field(description="the folder; `~` is your home")
-    mode: Literal["mirror"] = Field(default="mirror", description="mirror: the files stay where they are")
+    mode: SourceMode = Field(
+        default="mirror", description="mirror: the files stay where they are; inbox: they move into kbsync's store"
+    )
     recursive: bool = Field(default=True, description="folders inside it too")
     include: tuple[str, ...] = Field(default=(), description="in .gitignore syntax; empty: every supported type")
     ocr: OcrMode = Field(default="auto", description="auto: pages without text of their own; always; never")
     password_file: str | None = Field(default=None, description="a file of passwords for documents, a line for each")
     ignore: tuple[str, ...] = Field(default=(), description="patterns in .gitignore syntax, added to the built-in ones")
+    watch: WatchMode = Field(
+        default="auto", description="auto: by events where the file system tells every change; native; polling"
+    )
 
     @field_validator("path")
     @classmethod
@@ -100,6 +108,12 @@ class Settings(BaseSettings):
     longest_wait_s: float = Field(
         default=60, gt=0, le=_LONGEST_S, description="a file that never rests is read after so many seconds"
     )
+    max_missing_share: float = Field(
+        default=0.3, gt=0, le=1, description="a larger share of a folder missing at once, over 20 files, is held"
+    )
+    keep_versions_days: float | Literal["forever"] = Field(
+        default=30, description="older versions and what is gone are kept so many days; or forever"
+    )
     encodings: tuple[str, ...] = Field(
         default=(), description="what old text files are in, such as shift_jis: it decides where the bytes leave doubt"
     )
@@ -113,6 +127,19 @@ class Settings(BaseSettings):
     @classmethod
     def _known_encodings(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(_legacy_encoding(name) for name in names)
+
+    @field_validator("keep_versions_days", mode="before")
+    @classmethod
+    def _days(cls, value: object) -> float | Literal["forever"]:
+        if value == "forever":
+            return "forever"
+        try:
+            days = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else -1.0
+        except ValueError:
+            days = -1.0
+        if not 0 <= days <= _MOST_DAYS:
+            raise ValueError(f'must be a number of days from 0 to {_MOST_DAYS:.0f}, or "forever"')
+        return days
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -139,6 +166,11 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment first, then the file (which comes as keyword arguments)."""
         return env_settings, init_settings
+
+    @property
+    def keep_days(self) -> float | None:
+        """How many days older versions and what is gone are kept; None: for ever."""
+        return None if self.keep_versions_days == "forever" else self.keep_versions_days
 
     def chunk_limits(self, model_max_tokens: int) -> ChunkLimits:
         """Return the sizes for chunks under a model that reads `model_max_tokens`."""
@@ -213,19 +245,54 @@ def _read(config_file: str) -> Mapping[str, Any]:
         raise ConfigurationError(f"Cannot read {config_file}: {error}.", hint="Make it readable UTF-8.") from error
 
 
-def _said(kind: str, message: str) -> str:
+# What pydantic says in its own words, for people; `{}` is a bound or a list of values of the setting.
+_SAID = {
+    "extra_forbidden": "there is no such setting",
+    "missing": "must be set",
+    "literal_error": "must be one of: {expected}",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be {le} or less",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be text in quotes",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "model_type": "must be a table of settings",
+    "model_attributes_type": "must be a table of settings",
+    "dict_type": "must be a table of settings",
+}
+
+
+def _setting_of(mistake: ErrorDetails) -> str:
+    """Return which setting is meant: of one that may be of several kinds, pydantic names the kind as well."""
+    parts = [str(part) for part in mistake["loc"]]
+    return ".".join(part for part in parts if part != "str" and "[" not in part) or "settings"
+
+
+def _said(mistake: ErrorDetails) -> str:
     """Return pydantic's message for people."""
-    return "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
+    sentence = _SAID.get(mistake["type"])
+    if sentence is None:
+        return mistake["msg"].removeprefix("Value error, ")
+    return sentence.format(**mistake.get("ctx", {}))
 
 
 def _checked(values: Mapping[str, Any], config_file: str) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as error:
-        mistakes = "; ".join(
-            f"{'.'.join(str(part) for part in mistake['loc']) or 'settings'}: {_said(mistake['type'], mistake['msg'])}"
-            for mistake in error.errors()
-        )
+        said: dict[str, list[str]] = {}
+        for mistake in error.errors():
+            said.setdefault(_setting_of(mistake), []).append(_said(mistake))
+        mistakes = "; ".join(f"{setting}: {', or '.join(sentences)}" for setting, sentences in said.items())
         raise ConfigurationError(
             f"The configuration cannot be used ({config_file} and KBSYNC_* variables): {mistakes}.",
             hint="Correct it and start again.",

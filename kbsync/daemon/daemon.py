@@ -15,6 +15,7 @@ from kbsync.daemon.producer import Producer
 from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
 from kbsync.daemon.scheduler import Scheduler
+from kbsync.daemon.scrub import Scrub
 from kbsync.daemon.wake import Wake
 from kbsync.daemon.watchers import Watchers
 from kbsync.daemon.worker import Worker
@@ -48,6 +49,7 @@ class Loops:
     rescans: Rescans
     watchers: Watchers
     reindexer: Reindexer
+    scrub: Scrub
     work: Wake
     stop: threading.Event
 
@@ -91,6 +93,7 @@ class Daemon:
         self._spawn("producer", loops.producer.run)
         self._spawn("rescans", loops.rescans.run)
         self._spawn("reindexer", loops.reindexer.run)
+        self._spawn("scrub", loops.scrub.run)
         for number, worker in enumerate(loops.workers):
             self._spawn(f"worker-{number}", worker.run)
         self._scheduler.start()
@@ -136,6 +139,7 @@ class Daemon:
             self.config_error = None
             if settings.rescan_s != self._settings.rescan_s:
                 self._scheduler.set_rescan(settings.rescan_s)
+            self.loops.rescans.set_max_missing_share(settings.max_missing_share)
             self._settings = settings
 
     def ask_reload(self) -> None:
@@ -207,6 +211,7 @@ class Daemon:
         if self._upkeep.is_set():
             self._upkeep.clear()
             self.kb.prune()
+            self.kb.retention.expire(self._settings.keep_days)
             if problems := self.kb.check():
                 log.error("integrity", problems=[problem.kind for problem in problems])
 

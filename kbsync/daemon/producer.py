@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -19,8 +20,10 @@ from kbsync.model import Change, Priority, Source
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
 from kbsync.sources.debounce import Debounce
+from kbsync.sources.ignore import FOLDER_RULES
 from kbsync.sources.reconcile import Account, Enqueue, decide
 from kbsync.sources.scanner import Seen, judge_path
+from kbsync.sources.spelling import listed_as
 from kbsync.store import events, files, jobs, origins, sources
 from kbsync.store.connection import Connection
 from kbsync.store.writer import Readers, Writer
@@ -91,8 +94,12 @@ class Producer:
         """Move what is due from the inbox through the debounce into the queue; return how many paths came out."""
         with self._stepping:
             now = self._clock.monotonic()
+            # Of what a person paused not even a path is looked at.
+            paused = self._readers.read(sources.paused) if self._inbox else {}
             while self._inbox:
-                self._debounce.note(self._inbox.popleft(), now)
+                change = self._inbox.popleft()
+                if paused.get(change.source_id) != sources.BY_YOU:
+                    self._debounce.note(change, now)
             quiet = self._debounce.due(now, self._look)
             if quiet:
                 self._queue(quiet)
@@ -106,16 +113,20 @@ class Producer:
 
     def _queue(self, quiet: Iterable[Change]) -> None:
         judged: dict[Priority, list[tuple[Source, Seen]]] = {Priority.EVENT: [], Priority.SCAN: []}
+        paused = self._readers.read(sources.paused)
         for change in quiet:
             source = self._sources.by_id(change.source_id)
             if source is None:
                 continue
-            seen = None
-            if not change.gone:
-                try:
-                    seen = judge_path(self._fs, source, self._own, change.path)
-                except OSError:
-                    seen = None
+            if source.id in paused:
+                # Nothing of it is read; one that is paused by itself may be back, which a walk finds out.
+                if paused[source.id] != sources.BY_YOU:
+                    self._dirty(source.id, "paused")
+                continue
+            if not change.scanned and os.path.basename(change.path) in FOLDER_RULES:
+                # Whatever lies beside it, or below, is to be judged anew.
+                self._dirty(source.id, "rules changed")
+            seen = None if change.gone else self._seen(source, change.path)
             if seen is None:
                 self._dirty(source.id, "gone")
             elif seen.path == change.path:
@@ -128,6 +139,16 @@ class Producer:
             for source, _seen in chain(*judged.values()):
                 self._dirty(source.id, "not queued")
             raise
+
+    def _seen(self, source: Source, path: str) -> Seen | None:
+        """Look at a path; None where there is nothing, or nothing of that very name: then a walk says what is there."""
+        try:
+            seen = judge_path(self._fs, source, self._own, path)
+            if seen is not None and seen.path == path and listed_as(self._fs, source.path, path) != path:
+                return None
+        except OSError:
+            return None
+        return seen
 
 
 def queue_seen(
@@ -146,7 +167,7 @@ def queue_seen(
         for source, seen in judged:
             known = files.known(connection, source.id, seen.path)
             live = jobs.live_of_path(connection, source.id, seen.path) is not None
-            decision = decide(seen, known, now, settle_s, has_live_job=live)
+            decision = decide(seen, known, now, settle_s, has_live_job=live, in_inbox=source.mode == "inbox")
             if isinstance(decision, Enqueue | Account):
                 found.append((source, seen, decision))
         return found
@@ -166,6 +187,10 @@ def write_decisions(
     for source, seen, decision in wanted:
         if source.id in gone:
             continue  # taken out of the configuration while it was walked
+        if isinstance(decision, Enqueue) and decision.again:
+            job_queue.enqueue_path(connection, source.id, seen.path, seen.stat.size, Priority.LOW, now)
+            queued += 1
+            continue
         if isinstance(decision, Enqueue):
             job_queue.enqueue_path(connection, source.id, seen.path, seen.stat.size, priority, now)
             files.account(

@@ -114,9 +114,9 @@ class Worker:
             if job.source_id is not None:
                 self._gone(job.source_id)
             log.info("gone", path=job.path, detail=str(error))
-        except FileChanged:
-            delay = job_queue.CHANGED_DELAY_S
-            self._end(lambda connection: job_queue.run_again(connection, job, self._clock.now(), delay))
+        except FileChanged as error:
+            delay, message = job_queue.CHANGED_DELAY_S if error.wait_s is None else error.wait_s, str(error)
+            self._end(lambda connection: job_queue.wait_until_quiet(connection, job, message, self._clock.now(), delay))
         except SkipFile as error:
             self._close(job, FileState.SKIPPED, error.reason, str(error))
         except FailFile as error:

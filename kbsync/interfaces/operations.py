@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from kbsync.compose import Engine
 from kbsync.config import file as config_file
 from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
-from kbsync.errors import FailFile, FileGone, NotFound, NotRunning, RetryLater, SkipFile, UsageError
+from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile
+from kbsync.interfaces import notices as told
+from kbsync.interfaces.hints import hint_of
+from kbsync.interfaces.ledger import Ledger
 from kbsync.interfaces.narrowing import EVERYTHING, Narrowing
+from kbsync.interfaces.paths import absolute_path
 from kbsync.interfaces.records import (
     Record,
     check_record,
     chunk_record,
     conversion_record,
     document_record,
-    job_record,
     reindex_notices,
     reindex_record,
     search_record,
     shown_path,
     source_record,
     time_of,
-    why_record,
 )
 from kbsync.interfaces.values import (
     LARGEST_LIMIT,
-    LARGEST_OFFSET,
+    in_range,
     known_file_type,
     known_language,
     known_listed_type,
@@ -36,9 +38,8 @@ from kbsync.interfaces.values import (
     known_ocr,
     known_scope,
 )
-from kbsync.model import IngestOptions, Source
+from kbsync.model import IngestOptions, Source, SourceMode
 from kbsync.sources.ignore import rules_for
-from kbsync.store.jobs import JobRow
 from kbsync.version import version
 
 LIMIT = LARGEST_LIMIT
@@ -46,7 +47,7 @@ LIMIT = LARGEST_LIMIT
 _SURVEY_S = 5.0
 
 
-class Operations:
+class Operations(Ledger):
     """What an open engine can be asked, with its daemon or without. Any thread may ask.
 
     Paths come in and go out as text; bytes that are no UTF-8 travel as surrogate escapes on the way in.
@@ -55,7 +56,7 @@ class Operations:
     def __init__(
         self, engine: Engine, daemon: Daemon | None, endpoints: Sequence[str] = (), notices: Sequence[str] = ()
     ) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._daemon = daemon
         self._endpoints = list(endpoints)
         self._standing_notices = list(notices)
@@ -66,6 +67,8 @@ class Operations:
         statistics = self._engine.kb.statistics()
         last_check = str(statistics.pop("last_check") or "")
         running = {} if self._daemon is None else self._daemon.status()
+        if isinstance(scheduler := running.get("scheduler"), dict):
+            running["scheduler"] = {name: time_of(at) for name, at in scheduler.items()}
         sources = self.sources()["sources"]
         reindex = self.reindex_status()
         return {
@@ -87,8 +90,23 @@ class Operations:
                 "at": time_of(float(last_check.split()[0])) if last_check else None,
                 "ok": last_check.endswith("ok") if last_check else None,
             },
-            "notices": [*self._standing_notices, *_notices(sources, running), *reindex_notices(reindex)],
+            "notices": [
+                *self._standing_notices,
+                *self._pressing(sources),
+                *told.of_failures(*self._engine.kb.failures(), lasting=True),
+                *told.of_engine(running),
+                *reindex_notices(reindex),
+            ],
         }
+
+    def _pressing(self, sources: Sequence[Record]) -> list[str]:
+        """Return the notices that a person should not have to look for."""
+        watchers = [] if self._daemon is None else self._daemon.loops.watchers.status()
+        return [
+            *told.of_sources(sources, self._engine.seams.clock.now()),
+            *told.of_watchers(watchers),
+            *told.of_failures(*self._engine.kb.failures(), lasting=False),
+        ]
 
     def search(
         self,
@@ -99,16 +117,21 @@ class Operations:
         narrowing: Narrowing = EVERYTHING,
     ) -> Record:
         """Return the hits for a query of any characters."""
-        _in_range(limit, offset)
+        in_range(limit, offset)
         found = self._engine.kb.search(
             query, known_mode(mode), limit, offset, narrowing.filters(), every_version=narrowing.all_versions
         )
-        return search_record(found)
+        record = search_record(found)
+        if not found.hits and not offset:
+            unmet = self._engine.kb.unmet(query, narrowing.filters(), every_version=narrowing.all_versions)
+            record["hint"] = hint_of(unmet)
+        record["notices"] = self._pressing(self.sources()["sources"])
+        return record
 
     def expand(self, path: str, *, recursive: bool, dry_run: bool = False) -> Record:
         """Return `{files, skipped, failed}`: what a path named by hand stands for. A dry run logs no failure."""
         try:
-            found = self._engine.kb.adding.expand(_absolute(path), recursive=recursive)
+            found = self._engine.kb.adding.expand(absolute_path(path), recursive=recursive)
         except (FailFile, FileGone, RetryLater) as error:
             if not dry_run:
                 self._log_failure(path, str(error))
@@ -135,14 +158,14 @@ class Operations:
         A language without a type means code.
         """
         if password_file is not None:
-            password_file = _absolute(password_file)
+            password_file = absolute_path(password_file)
         options = _options(title, document_type, language, ocr, password_file)
         jobs: list[Record] = []
         skipped: list[Record] = []
         failed: list[Record] = []
         for path in paths:
             try:
-                job_id = self._engine.kb.adding.add_file(_absolute(path), options)
+                job_id = self._engine.kb.adding.add_file(absolute_path(path), options)
             except SkipFile as error:
                 skipped.append({"path": path, "reason": error.reason, "detail": str(error)})
             except (FailFile, FileGone, RetryLater) as error:
@@ -164,7 +187,7 @@ class Operations:
         failed: list[Record] = []
         for path in paths:
             try:
-                found = self._engine.kb.adding.look_at(_absolute(path), options)
+                found = self._engine.kb.adding.look_at(absolute_path(path), options)
             except SkipFile as error:
                 skipped.append({"path": path, "reason": error.reason, "detail": str(error)})
             except (FailFile, FileGone, RetryLater) as error:
@@ -179,7 +202,7 @@ class Operations:
     def survey(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
         """Return `{files, size_bytes, complete, by_type: {type: {files, size_bytes}}}` of a folder, within seconds."""
         found = self._engine.kb.adding.survey(
-            os.path.realpath(_absolute(path)), recursive=recursive, ignore=tuple(ignore), within_s=_SURVEY_S
+            os.path.realpath(absolute_path(path)), recursive=recursive, ignore=tuple(ignore), within_s=_SURVEY_S
         )
         by_type = {kind: {"files": count, "size_bytes": found.sizes[kind]} for kind, count in found.files.items()}
         return {
@@ -213,7 +236,7 @@ class Operations:
 
     def documents(self, state: str | None, document_type: str | None, limit: int, offset: int) -> Record:
         """Return `{documents, total}`, newest first."""
-        _in_range(limit, offset)
+        in_range(limit, offset)
         found, total = self._engine.kb.documents(
             state=state, document_type=known_listed_type(document_type), limit=limit, offset=offset
         )
@@ -228,38 +251,16 @@ class Operations:
         """Take a document out of the index: `{removed: {...}}`."""
         return {"removed": document_record(self._engine.kb.remove_document(document_id), [])}
 
-    def jobs(self, state: str | None = None, limit: int = 100) -> Record:
-        """Return `{jobs, total}`, newest first."""
-        _in_range(limit, 0)
-        found, total = self._engine.kb.jobs(state=state, limit=limit)
-        return {"jobs": [job_record(job) for job in found], "total": total}
-
-    def jobs_by_id(self, job_ids: Sequence[int]) -> Record:
-        """Return `{jobs}`: those of the ids that exist."""
-        found: list[JobRow] = self._engine.kb.jobs_by_id(list(job_ids))
-        return {"jobs": [job_record(job) for job in found]}
-
-    def job(self, job_id: int) -> Record:
-        """Return a job. Raises NotFound."""
-        found = self.jobs_by_id([job_id])["jobs"]
-        if not found:
-            raise NotFound(f"There is no job {job_id}.", hint="Ended jobs are forgotten after two weeks.")
-        return dict(found[0])
-
-    def retry_job(self, job_id: int) -> Record:
-        """Have a failed job run again: `{job}`, the one that does. Raises NotFound and UsageError."""
-        job = self._engine.kb.retry_job(job_id)
-        self._engine.work.ring()
-        return {"job": job_record(job)}
-
-    def listen_to_jobs(self, listener: Callable[[frozenset[int]], None]) -> Callable[[], None]:
-        """Have `listener` hear the ids of jobs that changed; return how to end that. It must be quick."""
-        return self._engine.kb.listen_to_jobs(listener)
-
     def sources(self) -> Record:
         """Return `{sources, total}`: the configured folders and how they are doing."""
         rows, counts = self._engine.kb.sources()
         records = [source_record(row, counts.get(row.id, {}), running=self._daemon is not None) for row in rows]
+        modes = {
+            **{entry.path: entry.mode for entry in self._engine.settings.sources},
+            **{source.path: source.mode for source in self._engine.sources.all()},
+        }
+        for row, record in zip(rows, records, strict=True):
+            record["mode"] = modes.get(row.path, "mirror")
         if self._daemon is not None:
             # A walk that finds nothing new writes nothing: only the running daemon knows when it was.
             for row, record in zip(rows, records, strict=True):
@@ -267,24 +268,43 @@ class Operations:
                     record["last_scan_at"] = time_of(scan.begun_at)
         return {"sources": records, "total": len(records)}
 
-    def add_source(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
+    def add_source(
+        self, path: str, *, recursive: bool = True, ignore: Sequence[str] = (), mode: SourceMode = "mirror"
+    ) -> Record:
         """Write a folder into the configuration and begin to follow it: `{added}`."""
-        rules_for(Source(0, _absolute(path), ignore=tuple(ignore)))  # a pattern that cannot be used is refused first
+        # A pattern that cannot be used is refused first.
+        rules_for(Source(0, absolute_path(path), ignore=tuple(ignore)))
         added = config_file.add_source(
-            self._engine.locations.config_file, _absolute(path), recursive=recursive, ignore=tuple(ignore)
+            self._engine.locations.config_file,
+            absolute_path(path),
+            recursive=recursive,
+            ignore=tuple(ignore),
+            mode=mode,
         )
         self._follow()
         return {"added": shown_path(added)}
 
     def remove_source(self, path: str) -> Record:
         """Take a folder out of the configuration; what it held is hidden from search: `{removed}`."""
-        removed = config_file.remove_source(self._engine.locations.config_file, _absolute(path))
+        removed = config_file.remove_source(self._engine.locations.config_file, absolute_path(path))
         self._follow()
         return {"removed": shown_path(removed)}
 
-    def why(self, path: str) -> Record:
-        """Say why a path is in its state."""
-        return why_record(self._engine.kb.why(_absolute(path)))
+    def pause_source(self, path: str) -> Record:
+        """Have a source left alone until it is resumed: `{source}`. Raises NotFound."""
+        return self._controlled(self._engine.source_control.pause(absolute_path(path)).path)
+
+    def resume_source(self, path: str) -> Record:
+        """Go on with a source that was paused: `{source}`. Raises NotFound and UsageError."""
+        return self._controlled(self._engine.source_control.resume(absolute_path(path)).path)
+
+    def confirm_source(self, path: str) -> Record:
+        """Say that what a source misses is gone on purpose: `{source}`. Raises NotFound and UsageError."""
+        return self._controlled(self._engine.source_control.confirm(absolute_path(path)).path)
+
+    def _controlled(self, path: str) -> Record:
+        shown = shown_path(path)
+        return {"source": next(source for source in self.sources()["sources"] if source["path"] == shown)}
 
     def check(self) -> Record:
         """Check that the database is whole."""
@@ -341,14 +361,6 @@ class Operations:
         return {"kind": info.kind, "name": info.name, "count": info.count, "memory": info.memory}
 
 
-def _absolute(path: str) -> str:
-    """Resolve the folders on the way, not the last name: a link that is named is told as a link."""
-    if not os.path.isabs(path) or "\0" in path:
-        raise UsageError("A path must be absolute.")
-    folder, name = os.path.split(os.path.normpath(path))
-    return os.path.join(os.path.realpath(folder), name)
-
-
 def _options(
     title: str | None, document_type: str | None, language: str | None, ocr: str | None, password_file: str | None
 ) -> IngestOptions:
@@ -357,23 +369,3 @@ def _options(
     if known is not None and kind is None:
         kind = "code"
     return IngestOptions(title, kind, known, known_ocr(ocr), password_file)
-
-
-def _in_range(limit: int, offset: int) -> None:
-    if not 0 < limit <= LIMIT or not 0 <= offset <= LARGEST_OFFSET:
-        raise UsageError(f"limit must be 1 to {LIMIT}, offset 0 to {LARGEST_OFFSET}.")
-
-
-def _notices(sources: Sequence[Record], running: dict[str, object]) -> list[str]:
-    """Return what needs a person, a sentence each."""
-    found = [str(source["detail"]) for source in sources if source["detail"]]
-    found += [
-        f"{source['files']['failed']} file{'s' if source['files']['failed'] > 1 else ''} in {source['path']} could not "
-        "be read; `kbsync why PATH` tells why."
-        for source in sources
-        if source["files"]["failed"]
-    ]
-    for key in ("config_error", "model_error"):
-        if running.get(key):
-            found.append(str(running[key]))
-    return found

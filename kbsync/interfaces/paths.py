@@ -6,6 +6,16 @@ import os
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
+from kbsync.errors import UsageError
+
+
+def absolute_path(path: str) -> str:
+    """Resolve the folders on the way, not the last name: a link that is named is told as a link. Raises UsageError."""
+    if not os.path.isabs(path) or "\0" in path:
+        raise UsageError("A path must be absolute.")
+    folder, name = os.path.split(os.path.normpath(path))
+    return os.path.join(os.path.realpath(folder), name)
+
 
 def encode(path: str) -> str:
     """Return a path (with surrogate escapes) in the form that travels."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from kbsync.knowledge_base.difference import Change
 from kbsync.knowledge_base.explain import Explanation
 from kbsync.knowledge_base.integrity import Problem
 from kbsync.knowledge_base.reindexing import ReindexStatus
@@ -16,10 +18,15 @@ from kbsync.pipelines.isolation import SlotStatus
 from kbsync.pipelines.isolation_plan import Slots
 from kbsync.store.chunks import StoredChunk
 from kbsync.store.documents import Document
+from kbsync.store.events import Event
 from kbsync.store.jobs import JobRow
+from kbsync.store.ledger import Leftover
 from kbsync.store.sources import SourceRow
 
 Record = dict[str, Any]
+
+# The states that add up to what was seen; what is gone does not count.
+_SEEN = ("indexed", "waiting", "skipped", "failed")
 
 
 def time_of(seconds: float | None) -> str | None:
@@ -33,7 +40,10 @@ def shown_path(path: str | None) -> str | None:
 
 
 def search_record(result: SearchResult) -> Record:
-    """`{query, mode, took_ms, hits: [...]}`, and `notice` where the mode is not what was asked for."""
+    """`{query, mode, took_ms, hits: [...]}`, and `notice` where the mode is not what was asked for.
+
+    `hint`: what to try where nothing was found. `notices`: what needs a person, whatever was searched for.
+    """
     hits = []
     for hit in result.hits:
         record = asdict(hit)
@@ -46,6 +56,8 @@ def search_record(result: SearchResult) -> Record:
         "took_ms": round(result.took_ms, 2),
         "hits": hits,
         "notice": result.notice,
+        "hint": None,
+        "notices": [],
     }
 
 
@@ -112,13 +124,27 @@ def source_record(row: SourceRow, counts: dict[str, int], *, running: bool) -> R
     """A source with its state and how many paths are in each state. Without a daemon nothing is watched: `stopped`."""
     return {
         "path": shown_path(row.path),
-        "mode": "mirror",
         "state": row.state if running or row.state != "watching" else "stopped",
         "reason": row.reason,
-        "detail": row.detail,
+        "detail": _detail(row),
+        "since": time_of(row.since),
         "last_scan_at": time_of(row.last_scan_at),
-        "files": {state: counts.get(state, 0) for state in ("indexed", "waiting", "skipped", "failed", "gone")},
+        "files": {
+            **{state: counts.get(state, 0) for state in ("indexed", "waiting", "skipped", "failed", "gone")},
+            "seen": sum(counts.get(state, 0) for state in _SEEN),
+        },
     }
+
+
+def _detail(row: SourceRow) -> str | None:
+    """Say of a source that a person paused since when that is and how it goes on, of others what the last walk said."""
+    if row.paused_at is None:
+        return row.detail
+    shown = shown_path(row.path) or ""
+    return (
+        f"{shown} is paused by you since {time_of(row.paused_at)}; `kbsync sources resume {shlex.quote(shown)}` "
+        "goes on with it."
+    )
 
 
 def reindex_record(status: ReindexStatus) -> Record:
@@ -144,11 +170,54 @@ def reindex_notices(reindex: Record) -> list[str]:
 
 
 def why_record(explanation: Explanation) -> Record:
-    """`{path, state, reason, detail, document_id, last_seen_at}`."""
-    record = asdict(explanation)
-    record["path"] = shown_path(explanation.path)
-    record["last_seen_at"] = time_of(explanation.last_seen_at)
+    """`{path, state, reason, detail, document_id, last_seen_at, now_at}`; of a folder `files` and `failed` too."""
+    record: Record = {
+        "path": shown_path(explanation.path),
+        "state": explanation.state,
+        "reason": explanation.reason,
+        "detail": explanation.detail,
+        "document_id": explanation.document_id,
+        "last_seen_at": time_of(explanation.last_seen_at),
+        "now_at": shown_path(explanation.now_at),
+    }
+    if explanation.files is not None:
+        record["files"] = dict(explanation.files)
+        record["failed"] = [shown_path(path) for path in explanation.failed]
     return record
+
+
+def event_record(event: Event) -> Record:
+    """`{id, at, kind, source, path, document_id, detail}`: something that happened."""
+    return {
+        "id": event.id,
+        "at": time_of(event.at),
+        "kind": event.kind,
+        "source": shown_path(event.source),
+        "path": shown_path(event.path),
+        "document_id": event.document_id,
+        "detail": event.detail,
+    }
+
+
+def change_record(change: Change) -> Record:
+    """`{source, path, change, from, reason}`: what a rescan would find."""
+    return {
+        "source": shown_path(change.source),
+        "path": shown_path(change.path),
+        "change": change.change,
+        "from": shown_path(change.before),
+        "reason": change.reason,
+    }
+
+
+def leftover_record(leftover: Leftover) -> Record:
+    """`{id, title, state, until}`: a document that nothing holds any more, and since when."""
+    return {
+        "id": leftover.id,
+        "title": leftover.title,
+        "state": leftover.state,
+        "until": time_of(leftover.until),
+    }
 
 
 def check_record(problems: list[Problem]) -> Record:

@@ -17,6 +17,7 @@ LARGEST_LIMIT, LARGEST_OFFSET = 1000, 1_000_000
 MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 SCOPES: tuple[ReindexScope, ...] = get_args(ReindexScope)
 STATES = ("current", "superseded", "missing", "all")
+JOB_STATES = ("queued", "processing", "done", "failed", "skipped")
 LISTED_TYPES: tuple[DocumentType, ...] = tuple(sorted(READABLE_TYPES))
 # A note is written, not read from a file.
 FILE_TYPES: tuple[DocumentType, ...] = tuple(sorted(READABLE_TYPES - {"note"}))
@@ -42,6 +43,17 @@ def known_state(state: str) -> str | None:
     """Return a state of documents, None for `all`. Raises UsageError."""
     known = _known(state, STATES, f"Documents have no state {state!r}.", "States")
     return None if known == "all" else known
+
+
+def known_job_state(state: str | None) -> str | None:
+    """Return a state of jobs. Raises UsageError."""
+    return None if state is None else _known(state, JOB_STATES, f"Jobs have no state {state!r}.", "States")
+
+
+def in_range(limit: int, offset: int) -> None:
+    """Raises UsageError for a page that is too long or begins too far on."""
+    if not 0 < limit <= LARGEST_LIMIT or not 0 <= offset <= LARGEST_OFFSET:
+        raise UsageError(f"limit must be 1 to {LARGEST_LIMIT}, offset 0 to {LARGEST_OFFSET}.")
 
 
 def known_listed_type(document_type: str | None) -> DocumentType | None:

@@ -11,6 +11,7 @@ from kbsync.filesystem import Stat, as_text
 from kbsync.model import DocumentUpdate, Job, Origin, Priority
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
+from kbsync.sources.moves import Move
 from kbsync.store import documents, events, files, jobs, origins, reindexes
 from kbsync.store.connection import Connection
 
@@ -31,6 +32,8 @@ class Judged:
 
     stat: Stat | None
     rules: str
+    # It was read so soon after its last change that a later one may not show: its bytes are hashed once more.
+    hash_due: bool = False
 
 
 DROPPED = Outcome(None, dropped=True)
@@ -126,9 +129,11 @@ def _placed(
     chunk_count: int | None,
 ) -> Outcome:
     before = None
-    if origin.kind == "path" and origin.path is not None:
+    if origin.kind in ("path", "inbox") and origin.path is not None:
         before = origins.held_by(connection, origin.path)
     added = origins.add(connection, document_id, origin, now)
+    if origin.kind == "inbox" and origin.path is not None:
+        origins.end_path(connection, origin.path, "superseded", now)  # from when this folder was a mirror
     if before is not None and before != document_id:
         follow_first_path(connection, before, now)
     if added and chunk_count is None:
@@ -151,6 +156,7 @@ def _placed(
             now,
             content_hash=content_hash,
             document_id=document_id,
+            hash_due=judged.hash_due,
         )
     jobs.end(
         connection,
@@ -197,6 +203,8 @@ def ended(
             document_id = origins.document_of(connection, job.path)
         elif _is_as_indexed(connection, job, judged):
             # Made anew by other rules, which fail on it: what the rules before made of the same bytes is still right.
+            if judged is not None:
+                files.set_rules(connection, job.source_id, job.path, judged.rules)
             jobs.end(connection, job.id, job_state, now, reason=reason, error=message)
             return Outcome(job_state)
         else:
@@ -223,13 +231,66 @@ def ended(
 def _is_as_indexed(connection: Connection, job: Job, judged: Judged | None) -> bool:
     """Return whether a job looked at the very version of its file that is indexed."""
     known = None if job.source_id is None else files.known(connection, job.source_id, job.path)
-    return known is not None and known.state is FileState.INDEXED and judged is not None and known.stat == judged.stat
+    if known is None or judged is None or known.state is not FileState.INDEXED:
+        return False
+    return known.stat == judged.stat and not known.hash_due
+
+
+def again(connection: Connection, job: Job, now: float) -> Outcome:
+    """Drop what came of a job: what it was decided by changed meanwhile. It runs again."""
+    job_queue.run_again(connection, job, now)
+    return DROPPED
 
 
 def to_documents(connection: Connection, job: Job, now: float) -> Outcome:
     """Leave a job to the workers of documents."""
     job_queue.to_documents(connection, job, now)
     return DROPPED
+
+
+def moved(connection: Connection, move: Move, now: float) -> bool:
+    """Have a document follow its file to another path, with never a moment between; False where either changed.
+
+    What was not proved by its hash is read again at low priority; so is the first path where the title may follow it.
+    """
+    old, new = move.old, files.known(connection, move.source_id, move.path)
+    still = files.indexed_at(connection, old.source_id, [old.path])
+    if [row[3:] for row in still] != [(old.content_hash, old.document_id)]:
+        return False
+    document = documents.by_id(connection, old.document_id)
+    held = origins.held_by(connection, move.path)
+    if document is None or origins.held_by(connection, old.path) != old.document_id or held is not None:
+        return False
+    if new is not None and new.state is not FileState.WAITING:
+        return False
+    origins.add(connection, old.document_id, Origin("path", move.path, move.source_id), now)
+    origins.end_path(connection, old.path, "missing", now)
+    files.mark_gone(connection, old.source_id, [old.path], now)
+    files.account(
+        connection,
+        move.source_id,
+        move.path,
+        move.stat,
+        FileState.INDEXED,
+        document.reason,
+        move.rules,
+        now,
+        content_hash=old.content_hash,
+        document_id=old.document_id,
+        # Also where its new name makes another type of the same bytes: it may be none.
+        hash_due=not move.proved or file_types.type_of(old.path) != file_types.type_of(move.path),
+    )
+    for kind, source_id, path, other in (
+        ("moved", old.source_id, old.path, move.path),
+        ("arrived", move.source_id, move.path, old.path),
+    ):
+        detail = as_text(other)
+        events.record(connection, kind, now, source_id=source_id, path=path, document_id=old.document_id, detail=detail)
+    if move.proved:
+        follow_first_path(connection, old.document_id, now)
+    else:
+        job_queue.enqueue_path(connection, move.source_id, move.path, move.stat.size, Priority.LOW, now)
+    return True
 
 
 def follow_first_path(connection: Connection, document_id: int, now: float) -> int:
@@ -311,5 +372,7 @@ def gone(connection: Connection, job: Job, now: float) -> Outcome:
         files.set_reason(
             connection, job.source_id, job.path, Reason.SETTLING, "It was not there when it was to be read."
         )
+        # Its disk may only be away; then what the job was for (a title that follows, a proof) is still to be done.
+        files.set_hash_due(connection, job.source_id, job.path)
     jobs.end(connection, job.id, "skipped", now, reason="gone")
     return Outcome("skipped")

@@ -49,6 +49,7 @@ class ConfiguredSources:
                     entry.ignore,
                     entry.ocr,
                     entry.password_file,
+                    entry.watch,
                 )
             for path, source_id in rows.items() if forget else ():
                 self._forget(source_id, path)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kbsync.clock import Clock
 from kbsync.errors import NotFound
 from kbsync.knowledge_base import explain, integrity
 from kbsync.knowledge_base.adding import Adding
+from kbsync.knowledge_base.retention import Retention
 from kbsync.knowledge_base.statistics import statistics
 from kbsync.model import Filter, SearchMode, SearchResult
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
+from kbsync.search.filters import unmatched
 from kbsync.search.hybrid import Search
-from kbsync.store import chunks, documents, events, files, jobs, maintenance, meta, origins, sources
+from kbsync.search.query import parse
+from kbsync.store import chunks, documents, events, files, jobs, ledger, maintenance, meta, origins, sources
 from kbsync.store.chunks import StoredChunk
 from kbsync.store.connection import Connection
 from kbsync.store.documents import Document
@@ -22,11 +27,28 @@ from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import JobListener, Readers, Writer
 
 
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """Why a query found nothing: it has `no_words`, or nothing meets `filters`; and what sources and languages are."""
+
+    no_words: bool
+    filters: tuple[Filter, ...]
+    sources: tuple[str, ...]
+    languages: tuple[str, ...]
+
+
 class KnowledgeBase:
     """Everything a program asks of a knowledge base that is open. Any thread may ask."""
 
     def __init__(
-        self, clock: Clock, writer: Writer, readers: Readers, search: Search, adding: Adding, stored: StoredFiles
+        self,
+        clock: Clock,
+        writer: Writer,
+        readers: Readers,
+        search: Search,
+        adding: Adding,
+        stored: StoredFiles,
+        retention: Retention,
     ) -> None:
         self._clock = clock
         self._writer = writer
@@ -34,6 +56,7 @@ class KnowledgeBase:
         self._search = search
         self._stored = stored
         self.adding = adding
+        self.retention = retention
 
     def use_search(self, search: Search) -> None:
         """Answer from other vectors from now on; what is being searched at this moment ends as it began."""
@@ -51,6 +74,21 @@ class KnowledgeBase:
     ) -> SearchResult:
         """Find documents by their words and by meaning, of those that meet every filter."""
         return self._search.search(query, mode, limit, offset, filters, every_version=every_version)
+
+    def unmet(self, query: str, filters: Sequence[Filter] = (), *, every_version: bool = False) -> Unmet:
+        """Return why a query may have found nothing: no words, or filters that nothing meets."""
+        parsed = parse(query)
+
+        def read(connection: Connection) -> Unmet:
+            asked = (*parsed.filters, *filters)
+            return Unmet(
+                parsed.match is None and not asked,
+                tuple(unmatched(connection, asked, every_version=every_version)),
+                tuple(row.path for row in sources.listed(connection)),
+                tuple(documents.languages(connection)),
+            )
+
+        return self._readers.read(read)
 
     def documents(
         self, *, state: str | None = "current", document_type: str | None = None, limit: int = 100, offset: int = 0
@@ -144,9 +182,35 @@ class KnowledgeBase:
         """
         return self._writer.listen(listener)
 
+    def retry_failed(self) -> tuple[list[JobRow], int]:
+        """Have every file of a source that could not be read be read again; return (jobs, how many had no file).
+
+        What was added by hand and failed has none: its copy is gone.
+        """
+        now = self._clock.now()
+        queued, by_hand = self._writer.run(lambda connection: job_queue.retry_all_failed(connection, now))
+        return self.jobs_by_id(queued), by_hand
+
+    def history(self, path: str | None, limit: int) -> tuple[list[events.Event], int]:
+        """Return (newest events, how many there are in all) of a path and what is below it; None: of everything."""
+        places = None if path is None else spellings(path)
+        return self._readers.read(lambda connection: events.listed(connection, places, limit))
+
+    def failures(self) -> tuple[list[ledger.Failures], dict[int, str]]:
+        """Return (files that failed, by source and reason; the path of each source)."""
+
+        def read(connection: Connection) -> tuple[list[ledger.Failures], dict[int, str]]:
+            return ledger.failures(connection), {row.id: row.path for row in sources.listed(connection)}
+
+        return self._readers.read(read)
+
+    def size_bytes(self) -> int:
+        """Return the size of the database in bytes, without its write-ahead log."""
+        return self._readers.read(maintenance.size_bytes)
+
     def unsettled(self) -> int:
-        """Return how many jobs are queued or processing."""
-        return self._readers.read(lambda connection: sum(jobs.counts(connection).values()))
+        """Return how many jobs are queued or processing, those of paused sources left out."""
+        return self._readers.read(jobs.unsettled)
 
     def progress(self) -> tuple[int, int]:
         """Return (how many paths of all sources are dealt with, how many wait)."""
@@ -182,6 +246,11 @@ class KnowledgeBase:
         """Forget ended jobs and events that are old or too many."""
         now = self._clock.now()
         self._writer.run(lambda connection: maintenance.prune(connection, now))
+
+
+def spellings(path: str) -> list[str]:
+    """Return a path as it was typed and in both forms of Unicode: file systems differ in which one they keep."""
+    return list(dict.fromkeys((path, *(unicodedata.normalize(form, path) for form in ("NFC", "NFD")))))
 
 
 def _no_document(document_id: int) -> NotFound:

@@ -12,13 +12,12 @@ from kbsync.clock import Clock
 from kbsync.errors import FailFile, FileGone, SkipFile
 from kbsync.file_types import CONVERTED_TYPES, DocumentType, type_of
 from kbsync.filesystem import FileSystem, RealFileSystem
-from kbsync.knowledge_base import commits
+from kbsync.knowledge_base import commits, taking_in
 from kbsync.knowledge_base.commits import Judged, Outcome
 from kbsync.knowledge_base.embedders import Embedding
 from kbsync.model import (
     OCR_MODES,
     ChunkLimits,
-    DocumentUpdate,
     IngestOptions,
     Job,
     OcrMode,
@@ -31,6 +30,8 @@ from kbsync.model import (
 from kbsync.pipelines import content_type, note, router
 from kbsync.reasons import Reason
 from kbsync.sources.ignore import TOO_LARGE_BYTES
+from kbsync.sources.inbox import Inbox
+from kbsync.sources.reconcile import is_racy
 from kbsync.sources.scanner import judge_path
 from kbsync.sources.snapshot import Snapshot, read_snapshot
 from kbsync.store import documents, origins, vectors
@@ -48,7 +49,7 @@ class Parts:
     """What processing works with.
 
     `embedding` gives the embedder of what is written now, `source_of` a source as configured now, None where it was
-    taken out.
+    taken out, `open_inbox` the door through which files leave an inbox; it is asked for inboxes only.
     """
 
     fs: FileSystem
@@ -62,6 +63,7 @@ class Parts:
     stored: StoredFiles
     own: frozenset[tuple[int, int]]
     source_of: Callable[[int], Source | None]
+    open_inbox: Callable[[Source], Inbox]
 
 
 class Processor:
@@ -105,24 +107,45 @@ class Processor:
             raise FileGone(f"{seen.path} cannot be entered now.")  # of the file itself nothing is known
         if seen.reason is not None:
             raise SkipFile(seen.reason, f"{job.path} is left out.")
+        if source.mode == "inbox":
+            return self._inbox(job, source, seen.rules)
         origin = Origin("path", job.path, job.source_id)
         if job.lane == "text" and type_of(job.path) not in CONVERTED_TYPES:
+            read_at = parts.clock.now()
             snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES)
-            return self._content(job, snapshot, origin, Judged(snapshot.stat, seen.rules), source, None)
+            return self._content(job, snapshot, origin, _as_read(snapshot, seen.rules, read_at), source, None)
         # The converter gets the very bytes that are hashed: a copy, which goes when it is done.
+        read_at = parts.clock.now()
         with parts.stored.staging(job.path) as (copy, file):
             snapshot = read_snapshot(parts.fs, job.path, content_type.SNIFFED_BYTES, file.write)
         try:
-            return self._content(job, snapshot, origin, Judged(snapshot.stat, seen.rules), source, copy)
+            return self._content(job, snapshot, origin, _as_read(snapshot, seen.rules, read_at), source, copy)
         finally:
             parts.stored.discard(copy)
+
+    def _inbox(self, job: Job, source: Source, rules: str) -> Outcome:
+        """Take a file in: its copy goes into the store with the commit, and only then the file from the folder."""
+        parts, inbox = self._parts, self._parts.open_inbox(source)
+        taking_in.raise_while_written(parts.fs, inbox, job.path, parts.clock.now())
+        with parts.stored.staging(job.path) as (copy, file):
+            snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES, file.write)
+        judged = Judged(snapshot.stat, rules)
+        try:
+            origin = Origin("inbox", job.path, source.id)
+            outcome = self._content(job, snapshot, origin, judged, source, copy, to_keep=copy)
+        finally:
+            parts.stored.discard(copy)
+        if outcome.document_id is not None:
+            taken = taking_in.TakenIn(source, job.path, snapshot, outcome.document_id, judged)
+            taking_in.take_away(taken, inbox, parts.writer, parts.readers, parts.clock)
+        return outcome
 
     def _staged(self, job: Job) -> Outcome:
         staged_path = _staged_path(job)
         snapshot = read_snapshot(RealFileSystem(), staged_path, ingest.TEXT_BYTES)
         # What was added by hand has a place on this machine, what was sent has a name only.
         origin = Origin("added" if os.path.isabs(job.path) else "upload", job.path, None)
-        outcome = self._content(job, snapshot, origin, None, None, staged_path)
+        outcome = self._content(job, snapshot, origin, None, None, staged_path, to_keep=staged_path)
         if not outcome.dropped:
             self._parts.stored.discard(staged_path)
         return outcome
@@ -135,8 +158,9 @@ class Processor:
         judged: Judged | None,
         source: Source | None,
         copy: str | None,
+        to_keep: str | None = None,
     ) -> Outcome:
-        """Recognise known content, ingest everything else."""
+        """Recognise known content, ingest everything else. `to_keep`: the staged copy that goes into the store."""
         parts = self._parts
         known, paths = parts.readers.read(lambda connection: known_content(connection, snapshot.content_hash))
         told = content_type.told_type(snapshot.head, snapshot.size, job.path)
@@ -145,11 +169,25 @@ class Processor:
         # A source's rules let its paths through, by their ending or because `include` names it: then it is text.
         unknown: DocumentType | None = None if source is None and type_of(job.path) is None else "text"
         kind = ingest.kind_of(name, options, parts.limits, parts.reader, ocr, unknown, told)
+
+        def is_still_wanted(connection: Connection) -> bool:
+            # Other jobs give and take paths of the same content meanwhile: the first one that is left must speak.
+            document, holding = known_content(connection, snapshot.content_hash)
+            return known is None or wanted(job.path, job.options, document, holding, told) == (name, options)
+
         if known is not None and as_wanted(known, name, options, kind):
-            stored_path = None if known.stored_path is not None else self._store(job, snapshot.content_hash)
+            is_kept = known.stored_path is not None and (
+                # What is the only copy from now on is proved, not believed.
+                origin.kind != "inbox" or taking_in.holds(known.stored_path, snapshot.content_hash)
+            )
+            stored_path = None if is_kept else self._store(to_keep, snapshot.content_hash, job.path)
             outcome = parts.writer.run(
-                lambda connection: commits.known(
-                    connection, job, snapshot.content_hash, origin, judged, stored_path, parts.clock.now()
+                lambda connection: (
+                    commits.known(
+                        connection, job, snapshot.content_hash, origin, judged, stored_path, parts.clock.now()
+                    )
+                    if is_still_wanted(connection)
+                    else commits.again(connection, job, parts.clock.now())
                 )
             )
             if outcome is not None:
@@ -166,17 +204,30 @@ class Processor:
         content = ingest.Content(head, snapshot.size, snapshot.content_hash, name, options, copy, password_file)
         vectorize = _Vectorize(parts, job.priority)
         update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
-        stored_path = self._store(job, snapshot.content_hash)
+        stored_path = self._store(to_keep, snapshot.content_hash, job.path)
         indexed = known is not None and is_indexed(known, options, kind)
-        return self._commit(
-            job, update, vectorize.embedder_id, origin, judged, stored_path, is_new=known is None, is_indexed=indexed
+        return parts.writer.run(
+            lambda connection: (
+                commits.ingested(
+                    connection,
+                    job,
+                    update,
+                    vectorize.embedder_id,
+                    origin,
+                    judged,
+                    stored_path,
+                    parts.clock.now(),
+                    is_new=known is None,
+                    is_indexed=indexed,
+                )
+                if is_still_wanted(connection)
+                else commits.again(connection, job, parts.clock.now())
+            )
         )
 
-    def _store(self, job: Job, content_hash: str) -> str | None:
-        """Link the staged copy to its permanent place, once it is known that it can be read; a source's file stays."""
-        if job.staged_path is None:
-            return None
-        return self._parts.stored.store(job.staged_path, content_hash, job.path)
+    def _store(self, copy: str | None, content_hash: str, path: str) -> str | None:
+        """Link a staged copy to its permanent place, once it is known that it can be read; a mirror's file stays."""
+        return None if copy is None else self._parts.stored.store(copy, content_hash, path)
 
     def _note(self, job: Job) -> Outcome:
         parts = self._parts
@@ -190,38 +241,15 @@ class Processor:
         if outcome is None:
             vectorize = _Vectorize(parts, job.priority)
             update = ingest.ingest_note(text, job.options, parts.counter, vectorize)
-            outcome = self._commit(job, update, vectorize.embedder_id, origin, None, None, is_new=True)
+            embedder_id = vectorize.embedder_id
+            outcome = parts.writer.run(
+                lambda connection: commits.ingested(
+                    connection, job, update, embedder_id, origin, None, None, parts.clock.now(), is_new=True
+                )
+            )
         if not outcome.dropped:
             parts.stored.discard(staged_path)
         return outcome
-
-    def _commit(
-        self,
-        job: Job,
-        update: DocumentUpdate,
-        embedder_id: int,
-        origin: Origin,
-        judged: Judged | None,
-        stored_path: str | None,
-        *,
-        is_new: bool,
-        is_indexed: bool = False,
-    ) -> Outcome:
-        parts = self._parts
-        return parts.writer.run(
-            lambda connection: commits.ingested(
-                connection,
-                job,
-                update,
-                embedder_id,
-                origin,
-                judged,
-                stored_path,
-                parts.clock.now(),
-                is_new=is_new,
-                is_indexed=is_indexed,
-            )
-        )
 
     def is_stale(self, made: Fingerprints) -> bool:
         """Return whether other rules than today's converted or cut a document."""
@@ -280,6 +308,10 @@ class _Vectorize:
         if missing:
             found.update(zip(missing, embedding.embedder.embed(missing, self._priority), strict=True))
         return np.stack([found[text] for text in texts])
+
+
+def _as_read(snapshot: Snapshot, rules: str, read_at: float) -> Judged:
+    return Judged(snapshot.stat, rules, hash_due=is_racy(snapshot.stat, read_at))
 
 
 def _staged_path(job: Job) -> str:

@@ -33,6 +33,14 @@ def plan(workers: int, cores: int, memory: int, worker_bytes: int, gpus: tuple[s
     return Slots(number, max(1, cores // number), dealt)
 
 
+def plan_here(workers: int, device: str | Sequence[str], *, own_models: bool) -> Slots:
+    """Decide how many children read documents on this machine; `own_models`: with Docling's own, which use the GPUs."""
+    if not own_models:  # the packaged ones compute on the CPU
+        return plan(workers, *cores_and_memory(), PACKAGED_BYTES)
+    gpus = gpus_for(device if isinstance(device, str) else list(device), present_gpus(os.environ))
+    return plan(workers, *cores_and_memory(), OWN_BYTES, gpus)
+
+
 def time_limit_for(pages: int | None, size: int) -> float:
     """Return the seconds that reading a document may take; without a page count the size in bytes is a guess at it."""
     expected = pages if pages is not None else size // _BYTES_A_PAGE

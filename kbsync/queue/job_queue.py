@@ -12,7 +12,7 @@ from kbsync.file_types import CONVERTED_TYPES, type_of
 from kbsync.model import IngestOptions, Job, Lane, Priority
 from kbsync.queue import backoff
 from kbsync.reasons import FileState, Reason
-from kbsync.store import files, jobs
+from kbsync.store import files, jobs, ledger
 from kbsync.store.connection import Connection
 
 # A worker extends its lease long before this; only a worker that is dead or hangs lets it run out.
@@ -121,6 +121,11 @@ def run_again(connection: Connection, job: Job, now: float, delay: float = 0.0) 
     _wait(connection, job, now, now + delay, job.attempts - 1, Reason.QUEUED, None)
 
 
+def wait_until_quiet(connection: Connection, job: Job, why: str, now: float, delay: float) -> None:
+    """Put the job back for `delay` seconds: its file is not finished. The attempt does not count."""
+    _wait(connection, job, now, now + delay, job.attempts - 1, Reason.SETTLING, why)
+
+
 def to_documents(connection: Connection, job: Job, now: float) -> None:
     """Put a job of the text lane back for the workers of documents: its content is one, whatever its name says."""
     jobs.set_lane(connection, job.id, "document")
@@ -143,7 +148,7 @@ def retry_by_hand(connection: Connection, job_id: int, now: float) -> int:
     """
     job = jobs.by_id(connection, job_id)
     if job is None:
-        raise NotFound(f"There is no job {job_id}.", hint="`GET jobs` lists them.")
+        raise NotFound(f"There is no job {job_id}.", hint="`kbsync jobs list` shows them.")
     if job.state == "processing":
         return job_id
     if job.state == "queued":
@@ -161,6 +166,15 @@ def retry_by_hand(connection: Connection, job_id: int, now: float) -> int:
     if known.state is FileState.FAILED:
         files.account(connection, job.source_id, job.path, None, FileState.WAITING, Reason.QUEUED, "", now)
     return enqueue_path(connection, job.source_id, job.path, 0, Priority.EVENT, now)
+
+
+def retry_all_failed(connection: Connection, now: float) -> tuple[list[int], int]:
+    """Have every file of a source that failed be read again; return (jobs, how many failed that have no file)."""
+    queued = []
+    for source_id, path in ledger.failed_paths(connection):
+        files.account(connection, source_id, path, None, FileState.WAITING, Reason.QUEUED, "", now)
+        queued.append(enqueue_path(connection, source_id, path, 0, Priority.SCAN, now))
+    return queued, ledger.by_hand(connection)[FileState.FAILED]
 
 
 def recover(connection: Connection, now: float, *, all_leases: bool) -> list[tuple[int | None, str, int]]:

@@ -26,6 +26,16 @@ def selected(connection: Connection, filters: Sequence[Filter], *, every_version
     return selection.all_of([shown, *conditions]) if conditions else shown
 
 
+def unmatched(connection: Connection, filters: Sequence[Filter], *, every_version: bool) -> list[Filter]:
+    """Return the filters that no document meets, each taken alone; what they leave out is no such filter."""
+    return [
+        each
+        for each in filters
+        if not each.excluded
+        and not chunks.any_selected(connection, selected(connection, [each], every_version=every_version))
+    ]
+
+
 def _condition(connection: Connection, each: Filter, every_version: bool) -> Selection:
     words = [value for value in each.values if isinstance(value, str)]
     numbers = [value for value in each.values if not isinstance(value, str)]

@@ -12,6 +12,9 @@ from kbsync.search.snippet import snippet
 from kbsync.store import chunks, documents, origins
 from kbsync.store.connection import Connection
 
+# How files come whose every version stays: a later one of the same place stands for the earlier ones.
+_BROUGHT = ("added", "inbox")
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -48,13 +51,13 @@ def _newer(connection: Connection, document_ids: Iterable[int]) -> dict[int, int
     latest: dict[str, origins.LiveOrigin] = {}
     for origin in origins.live_of(connection, document_ids):
         holding.setdefault(origin.document_id, []).append(origin)
-        if origin.kind == "added" and origin.path is not None:
+        if origin.kind in _BROUGHT and origin.path is not None:
             before = latest.get(origin.path)
             if before is None or (origin.since, origin.id) > (before.since, before.id):
                 latest[origin.path] = origin
     newer = {}
     for document_id, held in holding.items():
-        later = [latest[origin.path] for origin in held if origin.kind == "added" and origin.path is not None]
+        later = [latest[origin.path] for origin in held if origin.kind in _BROUGHT and origin.path is not None]
         if len(later) == len(held) and all(origin.document_id != document_id for origin in later):
             newer[document_id] = max(later, key=lambda origin: (origin.since, origin.id)).document_id
     return newer

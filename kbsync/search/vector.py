@@ -26,10 +26,13 @@ class _Snapshot:
     """The normalised vectors and chunk ids of all current documents at one generation; row i belongs to ids[i].
 
     Rows, once written, stay as they are. `rows` has room behind them, which the next snapshot may fill and share.
+    While `losses` stays the same, all that is new has ids above `newest`.
     """
 
     embedder_id: int
     generation: int
+    losses: int
+    newest: int
     ids: NDArray[np.int64]
     rows: Vectors
 
@@ -116,13 +119,19 @@ def _refreshed(connection: Connection, embedder_id: int, generation: int, before
     """Read only the vectors that came since; a chunk's vector never changes, and ids are never reused."""
     import numpy as np
 
-    wanted = np.intersect1d(
-        vectors.ids(connection, embedder_id), vectors.current_chunks(connection), assume_unique=True
-    )
-    if before is None or before.embedder_id != embedder_id:
-        return _Snapshot(embedder_id, generation, wanted, vectors.load(connection, embedder_id, wanted))
-    kept = np.isin(before.ids, wanted, assume_unique=True)
-    new = np.setdiff1d(wanted, before.ids, assume_unique=True)
+    losses, newest = meta.vector_losses(connection), vectors.newest(connection, embedder_id)
+    if before is not None and (before.embedder_id, before.losses) == (embedder_id, losses):
+        new = vectors.current_after(connection, embedder_id, before.newest)
+        kept = np.ones(len(before.ids), dtype=np.bool_)
+    else:
+        wanted = np.intersect1d(
+            vectors.ids(connection, embedder_id), vectors.current_chunks(connection), assume_unique=True
+        )
+        if before is None or before.embedder_id != embedder_id:
+            rows = vectors.load(connection, embedder_id, wanted)
+            return _Snapshot(embedder_id, generation, losses, newest, wanted, rows)
+        kept = np.isin(before.ids, wanted, assume_unique=True)
+        new = np.setdiff1d(wanted, before.ids, assume_unique=True)
     ids = np.concatenate([before.ids[kept], new])
     rows, begin = before.rows, len(ids) - len(new)
     if len(new) and not (kept.all() and len(ids) <= len(rows)):
@@ -133,4 +142,4 @@ def _refreshed(connection: Connection, embedder_id: int, generation: int, before
         rows = before.matrix[kept]
     if len(new):
         rows[begin : len(ids)] = vectors.load(connection, embedder_id, new)
-    return _Snapshot(embedder_id, generation, ids, rows)
+    return _Snapshot(embedder_id, generation, losses, newest, ids, rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
@@ -23,13 +22,30 @@ FOLDER_RULES = (".gitignore", ".kbignore")
 TOO_LARGE_BYTES = 200_000_000
 
 # Raise it when the code below judges otherwise although no pattern changed.
-_VERSION = 2
+_VERSION = 3
 
 _SECRET_FILES = (
     *(".env*", "id_rsa*", "id_ed25519*", "id_ecdsa*", "id_dsa*"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", ".netrc", ".pgpass"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdb", "*.kdbx", "*.keychain*"),
+    *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".htpasswd", ".git-credentials", ".npmrc", ".pypirc", ".dockercfg"),
+    *(".s3cfg", ".boto", ".vault-token", "client_secret*", "wallet.dat", "secring.*"),
+    # what was typed, passwords among it
+    *(".bash_history", ".zsh_history", ".sh_history", ".ash_history", ".histfile", ".lesshst", ".python_history"),
+    *(".node_repl_history", ".irb_history", ".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history"),
+    # where browsers keep logins and sessions, under whatever folder they were copied to
+    *("*.sqlite", "*.sqlite3", "logins.json", "key3.db", "key4.db", "cookies", "web data"),
+    *("login data", "login data for account"),
 )
-_SECRET_FOLDERS = (".ssh", ".gnupg", ".aws")
+_SECRET_FOLDERS = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", "keychains", "keyrings"),
+    *(".mozilla", ".thunderbird"),
+)
+# Folders that only their place makes secret.
+_SECRET_PLACE = re.compile(
+    r"/(?:\.config/(?:gcloud|gh|google-chrome|chromium|bravesoftware)|google/chrome|bravesoftware/brave-browser"
+    r"|microsoft edge|(?:firefox|thunderbird)/profiles)(?:/|\Z)",
+    re.IGNORECASE,
+)
 _NOISE_FILES = (
     *(".*", "~$*"),  # hidden; the lock that an office program lays beside an open document
     *("*.part", "*.crdownload", "*.download", "*.partial"),
@@ -42,20 +58,58 @@ _NOISE_FOLDERS = (".*", "node_modules", "bower_components", "__pycache__", "site
 _FOLDER_MARK = "ps_d"
 
 
-def _any_of(globs: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(fnmatch.translate(glob) for glob in globs), re.IGNORECASE)
+class _Names:
+    """Whether a name is on a list, whatever its case. Asked for every file of every walk: no regex is as fast."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        parts = [glob.lower().partition("*") for glob in globs]
+        self._whole = frozenset(first for first, mark, _ in parts if not mark)
+        self._begin = tuple(first for first, mark, last in parts if mark and not last)
+        self._end = tuple(last for first, mark, last in parts if mark and not first)
+        self._both = tuple((first, last) for first, mark, last in parts if first and last)
+
+    def hold(self, name: str) -> bool:
+        """Return whether a name is on the list."""
+        lower = name.lower()
+        if lower.endswith(self._end) or lower.startswith(self._begin) or lower in self._whole:
+            return True
+        for first, last in self._both:  # a generator would cost more than all the rest
+            if lower.startswith(first) and lower.endswith(last) and len(lower) >= len(first) + len(last):
+                return True
+        return False
 
 
-_SECRET_FILE, _SECRET_FOLDER = _any_of(_SECRET_FILES), _any_of(_SECRET_FOLDERS)
-_NOISE_FILE, _NOISE_FOLDER = _any_of(_NOISE_FILES), _any_of(_NOISE_FOLDERS)
+_SECRET_FILE, _SECRET_FOLDER = _Names(_SECRET_FILES), _Names(_SECRET_FOLDERS)
+_NOISE_FILE, _NOISE_FOLDER = _Names(_NOISE_FILES), _Names(_NOISE_FOLDERS)
+
+# A file this much larger than what the disk holds of it is holes: by share, or by so many bytes.
+_HOLES_SHARE = 256
+_HOLES_BYTES = 16 << 30
 
 
 def is_watchable(relative_folder: str) -> bool:
-    """Say whether events below a folder are worth having: no part of its path is on the built-in list.
+    """Say whether events below a folder are worth having: no part of its path is on the built-in lists.
 
     A folder that other rules take back in is still read, by the scans.
     """
-    return not any(_NOISE_FOLDER.match(name) for name in relative_folder.split("/"))
+    return not any(_NOISE_FOLDER.hold(name) or _SECRET_FOLDER.hold(name) for name in relative_folder.split("/"))
+
+
+def is_secret_place(path: str) -> bool:
+    """Say whether a path lies in a folder of secrets, wherever a source begins. Whatever is there is never read."""
+    return _SECRET_PLACE.search(path) is not None or any(_SECRET_FOLDER.hold(name) for name in path.split("/"))
+
+
+def is_mostly_holes(stat: Stat) -> bool:
+    """Say whether nearly nothing of a large file is on the disk: reading it would read zeros for hours."""
+    if stat.allocated is None or stat.allocated >= stat.size:
+        return False
+    return stat.allocated * _HOLES_SHARE < stat.size or stat.size - stat.allocated > _HOLES_BYTES
+
+
+def reading_of(fingerprint: str) -> str:
+    """Return the part of a rules' fingerprint that says how documents are read; empty where it does not say."""
+    return fingerprint.partition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +159,9 @@ class IgnoreRules:
     """
 
     fingerprint: str
+    # The source's own folder; secret where it lies in a folder of secrets itself.
+    root: str
+    is_secret: bool
     own_paths: frozenset[tuple[int, int]]
     too_large_bytes: int
     include: _Layer
@@ -121,17 +178,21 @@ class IgnoreRules:
             return Reason.SYMLINK
         if stat.kind != "file":
             return Reason.SPECIAL
-        if _SECRET_FILE.match(name):
+        if self.is_secret or _SECRET_FILE.hold(name) or (name == "config" and self._is_of_git(relative_path)):
             return Reason.SECRET
-        if self._left_out(relative_path, noise=_NOISE_FILE.match(name) is not None):
+        if self._left_out(relative_path, noise=_NOISE_FILE.hold(name)):
             return Reason.IGNORED
         if self.include.patterns and not self._included(relative_path):
             return Reason.IGNORED
         kind = type_of(relative_path)
         if kind is None and not self._taken_as_text(relative_path):
             return Reason.UNSUPPORTED
+        if stat.cloud_only:
+            return Reason.CLOUD_ONLY
         if stat.size == 0:
             return Reason.EMPTY
+        if stat.size > self.too_large_bytes and is_mostly_holes(stat):
+            return Reason.TOO_LARGE
         if stat.size > self.too_large_bytes and kind is not None and kind not in UNBOUNDED_TYPES:
             return Reason.TOO_LARGE
         return None
@@ -141,11 +202,11 @@ class IgnoreRules:
         name = relative_path.rpartition("/")[2]
         if (stat.device, stat.inode) in self.own_paths:
             return Reason.IGNORED
-        if _SECRET_FOLDER.match(name):
+        if self.is_secret or _SECRET_FOLDER.hold(name) or _SECRET_PLACE.search(f"{self.root}/{relative_path}"):
             return Reason.SECRET
-        if self._left_out(relative_path + "/", noise=_NOISE_FOLDER.match(name) is not None):
+        if self._left_out(relative_path + "/", noise=_NOISE_FOLDER.hold(name)):
             return Reason.IGNORED
-        return None
+        return Reason.CLOUD_ONLY if stat.cloud_only else None  # listing it would download the list
 
     def with_folder_rules(self, relative_folder: str, text: str) -> IgnoreRules:
         """Return these rules with a rule file's text added that lies in a folder (empty for the source's own).
@@ -156,9 +217,16 @@ class IgnoreRules:
         layer = _Layer(prefix, _compiled(text))
         if not layer.patterns:
             return self
+        judging, _, reading = self.fingerprint.partition(".")
         return replace(
-            self, folders=(*self.folders, layer), fingerprint=_digest((self.fingerprint, relative_folder, text))
+            self,
+            folders=(*self.folders, layer),
+            fingerprint=f"{_digest((judging, relative_folder, text))}.{reading}",
         )
+
+    def _is_of_git(self, relative_path: str) -> bool:
+        # The address of a repository often has a token in it.
+        return f"{self.root}/{relative_path}".endswith("/.git/config")
 
     def _left_out(self, path: str, *, noise: bool) -> bool:
         for layer in (self.settings, *reversed(self.folders)):
@@ -195,12 +263,15 @@ def rules_for(
         *_SECRET_FOLDERS,
         *_NOISE_FILES,
         *_NOISE_FOLDERS,
+        _SECRET_PLACE.pattern,
         *("include", *source.include, "ignore", *source.ignore),
         # Another way to read a document may succeed where the last one failed.
         *("ocr", source.ocr, "password_file", source.password_file or ""),
     )
     return IgnoreRules(
-        fingerprint=_digest(judged_by),
+        fingerprint=f"{_digest(judged_by)}.{source.ocr}",
+        root=source.path.rstrip("/"),
+        is_secret=is_secret_place(source.path),
         own_paths=own_paths,
         too_large_bytes=too_large_bytes,
         include=_Layer("", _compiled("\n".join(source.include))),

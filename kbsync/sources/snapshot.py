@@ -12,6 +12,8 @@ from kbsync.filesystem import FileSystem, Stat
 from kbsync.reasons import Reason
 
 _BLOCK = 1 << 20
+# Windows: ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION, which come as a permission that is denied.
+_IN_USE = (32, 33)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ def read_snapshot(
     try:
         with fs.open_file(path) as file:
             before = file.fstat()
+            if before.cloud_only:
+                raise SkipFile(Reason.CLOUD_ONLY, f"{path} is in the cloud only now.")
             digest, head, size = hashlib.sha256(), bytearray(), 0
             while block := file.read(_BLOCK):
                 digest.update(block)
@@ -56,6 +60,8 @@ def read_snapshot(
 
 def reading_failed(path: str, error: OSError) -> KbsyncError:
     """Return the decision that follows from a failure to read."""
+    if getattr(error, "winerror", None) in _IN_USE:
+        return RetryLater(Reason.IO, f"Another program keeps {path} to itself.")
     match error.errno:
         case errno.ENOENT | errno.ENOTDIR:
             return FileGone(f"{path} is not there any more.")

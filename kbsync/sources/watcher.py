@@ -1,15 +1,14 @@
-"""Native events of a source's folders, turned into changes: the one module that knows watchdog.
+"""Native events of a source's folders, turned into changes.
 
 Events are hints and may be lost; what is lost is told by `dirty`, and a rescan finds it.
 """
 
 from __future__ import annotations
 
-import errno
-import logging
 import os
 import sys
 import threading
+import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
@@ -18,19 +17,25 @@ import structlog
 from kbsync.errors import RetryLater
 from kbsync.model import Change, Source
 from kbsync.reasons import Reason
+from kbsync.sources.coverage import WalkedFolders, innermost, is_within
 from kbsync.sources.ignore import is_watchable
+from kbsync.sources.observers import hint, new_observer, stopped, wanted_events
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers.api import BaseObserver
 
+    from kbsync.sources.inotify import FolderWatches
+
 log = structlog.stdlib.get_logger(__name__)
 
-Why = Literal["overflow", "folder created", "folder moved", "folder deleted", "root gone", "error", "unwatched"]
+Why = Literal[
+    "overflow", "folder created", "folder moved", "folder deleted", "root gone", "error", "unwatched", "watched late"
+]
+# What of these says that events were lost.
+LOST: tuple[Why, ...] = ("overflow", "error")
 
-# Where watchdog says, and only there, that the kernel threw events away.
-_OVERFLOW_LOGGER = "watchdog.observers.inotify_c"
-_OVERFLOW_WORDS = "queue overflowed"
+_BEAT_FILE = "beat"
 
 
 class Watcher(Protocol):
@@ -45,12 +50,30 @@ class Watcher(Protocol):
         ...
 
     def healthy(self) -> bool:
-        """Say whether events still come. Where they do not: stop, start anew, rescan."""
+        """Say whether events can still come. Where they cannot: stop, start anew, rescan."""
+        ...
+
+    def beat(self) -> None:
+        """Change something that is watched, so that `pulse` rises within moments: the proof that events arrive."""
+        ...
+
+    @property
+    def pulse(self) -> int:
+        """How many beats came back as events."""
+        ...
+
+    def follow(self, walked: WalkedFolders) -> None:
+        """Watch what a walk entered, and nothing below what it left out."""
         ...
 
     @property
     def folders(self) -> int:
         """How many folders are watched."""
+        ...
+
+    @property
+    def unwatched(self) -> int:
+        """How many folders should be watched and cannot be: only scans see those."""
         ...
 
 
@@ -59,7 +82,8 @@ class NativeWatcher:
 
     `sink` takes each change and `dirty` (source id, why) each reason to rescan; both are called from the watcher's
     threads and must not block. `is_watched_folder` says of a folder, relative to the source, whether anything below it
-    is worth an event; folders it refuses get no watch.
+    is worth an event; folders it refuses get no watch, unless a walk enters them.
+    `heartbeat` is a folder of kbsync's own that is watched along; without one a beat proves nothing and always counts.
     """
 
     def __init__(
@@ -68,61 +92,71 @@ class NativeWatcher:
         sink: Callable[[Change], None],
         dirty: Callable[[int, str], None],
         is_watched_folder: Callable[[str], bool] = is_watchable,
+        heartbeat: str | None = None,
     ) -> None:
         self._source = source
         self._sink = sink
         self._dirty = dirty
         self._is_watched_folder = is_watched_folder
+        self._heartbeat = heartbeat
         self._prefix = source.path.rstrip(os.sep) + os.sep
-        # Guards what start, stop and the rebuild after an overflow change, each from its own thread.
+        # Guards what start, stop, follow and the rebuild after an overflow change, each from its own thread.
         self._lock = threading.Lock()
         self._observer: BaseObserver | None = None
-        self._overflow: _Overflow | None = None
+        self._stopping = True
         self._rebuild: threading.Thread | None = None
         self._root: tuple[int, int] | None = None
-        self._unwatched: set[bytes] = set()
+        # What the last walk said: folders below which nothing is wanted, and noise that rules take back in.
+        self._left_out: frozenset[str] = frozenset()
+        self._taken_in: frozenset[str] = frozenset()
+        self._beats = _Beats()
+        self._beats_heard = False
 
     @property
     def folders(self) -> int:
         """How many folders are watched (where the system watches whole trees by itself: 1)."""
-        return 0 if self._observer is None else _watched_folders(self._observer)
+        observer, watches = self._observer, self._watches()
+        if observer is None:
+            return 0
+        return 1 if watches is None else watches.folders
 
     @property
     def unwatched(self) -> int:
         """How many folders should be watched and are not, for want of watches or permission: only scans see those."""
-        return len(self._unwatched)
+        watches = self._watches()
+        return 0 if watches is None else len(watches.refused)
+
+    @property
+    def pulse(self) -> int:
+        """How many beats came back as events."""
+        return self._beats.count
 
     def start(self) -> None:
         """Begin to report. Raises RetryLater(IO) where the root is missing or the system has no watches left."""
         with self._lock:
             if self._observer is not None:
                 return
-            # Before the first watch: the queue may overflow while the others are added.
-            self._overflow = _Overflow(self._on_overflow)
-            self._overflow.attach()
+            self._stopping = False
             try:
                 self._observer = self._started()
             except RetryLater:
-                self._overflow.detach()
-                self._overflow = None
+                self._stopping = True
                 raise
-        if self._unwatched:
+        if self.unwatched:
             self._dirty(self._source.id, "unwatched")
 
     def stop(self) -> None:
         """End and wait for the threads."""
         # First no new rebuild, then the end of a running one, then the observer it may have left.
         with self._lock:
-            if self._overflow is not None:
-                self._overflow.detach()
-                self._overflow = None
+            self._stopping = True
             rebuild = self._rebuild
         if rebuild is not None:
             rebuild.join()
         with self._lock:
             observer, self._observer, self._rebuild = self._observer, None, None
         if observer is not None:
-            _stopped(observer)
+            stopped(observer)
 
     def healthy(self) -> bool:
         """Say whether every thread lives and the root is the folder that was there at the start."""
@@ -135,6 +169,31 @@ class NativeWatcher:
             return False
         emitters = observer.emitters.copy()
         return bool(emitters) and all(emitter.is_alive() for emitter in emitters) and self._root == self._root_now()
+
+    def beat(self) -> None:
+        """Write into the folder that is watched along. Nothing is written in the source."""
+        if not self._beats_heard or self._heartbeat is None:
+            self._beats.count += 1
+            return
+        try:
+            with open(os.path.join(self._heartbeat, _BEAT_FILE), "wb") as file:
+                file.write(b"events arrive\n")
+        except OSError as error:
+            # A folder of ours that cannot be written says nothing about the source's events.
+            log.warning("heartbeat_failed", error=str(error))
+            self._beats.count += 1
+
+    def follow(self, walked: WalkedFolders) -> None:
+        """Watch what a walk entered, and nothing below what it left out."""
+        with self._lock:
+            self._left_out = walked.left_out
+            below = (folder for folder in walked.entered if folder != self._source.path)
+            self._taken_in = frozenset(folder for folder in below if not self._is_quiet(folder, self._prefix))
+            watches = self._watches()
+            taken = 0 if watches is None else watches.follow(walked)
+        if taken:
+            log.info("watched_late", path=self._source.path, folders=taken)
+            self._dirty(self._source.id, "watched late")
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """Take an event from watchdog; called in its observer thread."""
@@ -155,7 +214,7 @@ class NativeWatcher:
         if event.is_directory:
             return []
         source_id = self._source.id
-        old, new = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
+        old, new = self._below(event.src_path), self._below(event.dest_path)
         changes = []
         if event.event_type == "moved":
             # What was renamed to this name is whole: that is how programs save.
@@ -169,7 +228,7 @@ class NativeWatcher:
     def _why_dirty(self, event: FileSystemEvent) -> Why | None:
         if not event.is_directory:
             return None
-        old, new = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
+        old, new = self._below(event.src_path), self._below(event.dest_path)
         if old == self._source.path:
             return "root gone" if event.event_type == "deleted" else None
         if not self._source.recursive or not (self._is_wanted_folder(old) or self._is_wanted_folder(new)):
@@ -177,48 +236,83 @@ class NativeWatcher:
         whys: dict[str, Why] = {"created": "folder created", "moved": "folder moved", "deleted": "folder deleted"}
         return whys.get(event.event_type)
 
+    def _below(self, raw: bytes | str) -> str:
+        """Return an event's path, told below the source as the settings spell it: macOS normalises names at will."""
+        path = os.fsdecode(raw)
+        if path.startswith(self._prefix) or path.isascii():
+            return path
+        start, composed = unicodedata.normalize("NFC", self._prefix), unicodedata.normalize("NFC", path)
+        return self._prefix + composed[len(start) :] if composed.startswith(start) else path
+
     def _is_wanted(self, path: str) -> bool:
         folder = os.path.dirname(path)
         return folder == self._source.path or self._is_wanted_folder(folder)
 
     def _is_wanted_folder(self, path: str) -> bool:
-        return path.startswith(self._prefix) and self._is_watched_folder(path[len(self._prefix) :])
+        if not path.startswith(self._prefix) or is_within(path, self._left_out):
+            return False
+        taken_in = innermost(path, self._taken_in)
+        return (
+            self._is_quiet(path, self._prefix)
+            or taken_in == path
+            or (
+                # What is new in it may be noise again.
+                taken_in is not None and self._is_quiet(path, taken_in + os.sep)
+            )
+        )
+
+    def _is_quiet(self, path: str, above: str) -> bool:
+        return self._is_watched_folder(path[len(above) :])
 
     # ---- threads ----
 
-    def _started(self) -> BaseObserver:
-        from watchdog import events
+    def _watches(self) -> FolderWatches | None:
+        """Return the watches of the source's folders where the system has one for each."""
+        if sys.platform != "linux" or self._observer is None:
+            return None
+        from kbsync.sources.inotify import FolderObserver
 
-        # Without the opened and closed-unwritten ones: our own reading would flood the queue. With the created ones:
-        # new folders would get no watch otherwise (watchdog issue 990).
-        wanted: list[type[FileSystemEvent]] = [
-            *(events.FileCreatedEvent, events.FileModifiedEvent, events.FileClosedEvent),
-            *(events.FileMovedEvent, events.FileDeletedEvent),
-            *(events.DirCreatedEvent, events.DirMovedEvent, events.DirDeletedEvent),
-        ]
-        unwatched: set[bytes] = set()
+        observer = self._observer
+        return observer.watches_of(self._source.path) if isinstance(observer, FolderObserver) else None
+
+    def _started(self) -> BaseObserver:
         observer: BaseObserver | None = None
         try:
             root = self._root_now(raising=True)
-            observer = _new_observer(lambda path: self._has_watch(os.fsdecode(path)), unwatched.add)
+            observer = new_observer(self._has_watch, self._on_overflow)
+            observer.start()
+            # The heartbeat first: a large source may take all the watches that there are.
+            self._beats_heard = self._listens_to_heartbeat(observer)
             observer.schedule(
                 cast("FileSystemEventHandler", self),
                 self._source.path,
                 recursive=self._source.recursive,
-                event_filter=wanted,
+                event_filter=wanted_events(),
             )
-            observer.start()
         except OSError as error:
             if observer is not None:
-                _stopped(observer)
+                stopped(observer)
             raise RetryLater(
-                Reason.IO, f"The folder {self._source.path!r} cannot be watched: {error}.", hint=_hint(error)
+                Reason.IO, f"The folder {self._source.path!r} cannot be watched: {error}.", hint=hint(error)
             ) from error
-        self._root, self._unwatched = root, unwatched
+        self._root = root
         return observer
 
+    def _listens_to_heartbeat(self, observer: BaseObserver) -> bool:
+        if self._heartbeat is None:
+            return False
+        try:
+            os.makedirs(self._heartbeat, mode=0o700, exist_ok=True)
+            observer.schedule(
+                cast("FileSystemEventHandler", self._beats), self._heartbeat, event_filter=wanted_events()
+            )
+        except OSError as error:
+            log.warning("heartbeat_failed", error=str(error))
+            return False
+        return True
+
     def _has_watch(self, folder: str) -> bool:
-        return folder == self._source.path or self._is_wanted_folder(folder)
+        return folder in (self._source.path, self._heartbeat) or self._is_wanted_folder(folder)
 
     def _root_now(self, *, raising: bool = False) -> tuple[int, int] | None:
         try:
@@ -230,10 +324,9 @@ class NativeWatcher:
         return found.st_dev, found.st_ino
 
     def _on_overflow(self) -> None:
-        # Called in watchdog's reader thread, which cannot end itself. The log line does not say whose queue it was:
-        # a rebuild too many costs a rescan.
+        # Called in watchdog's reader thread, which cannot end itself, once for each group of watches.
         with self._lock:
-            if self._overflow is None or self._rebuild is not None:
+            if self._stopping or self._rebuild is not None:
                 return
             self._rebuild = threading.Thread(target=self._rebuilt, name="kbsync-watcher-rebuild", daemon=True)
             self._rebuild.start()
@@ -241,13 +334,12 @@ class NativeWatcher:
     def _rebuilt(self) -> None:
         """Put a new observer in the place of one whose queue overflowed.
 
-        watchdog answers an overflow by adding every watch anew, which in a large tree overflows the queue again, for
-        ever; so it is ended. The rescan is asked for when the new one listens: what changes after that is seen.
+        The rescan is asked for when the new one listens: what changes after that is seen.
         """
         log.warning("watcher_overflow", source_id=self._source.id)
         observer = self._observer
         if observer is not None:
-            _stopped(observer)
+            stopped(observer)
         try:
             self._observer = self._started()
         except RetryLater:
@@ -258,98 +350,11 @@ class NativeWatcher:
             self._dirty(self._source.id, "overflow")
 
 
-class _Overflow(logging.Handler):
-    """Hears watchdog say that events were lost."""
+class _Beats:
+    """Counts the events of the heartbeat's folder; called in watchdog's observer thread."""
 
-    def __init__(self, heard: Callable[[], None]) -> None:
-        super().__init__(logging.WARNING)
-        self._heard = heard
+    def __init__(self) -> None:
+        self.count = 0
 
-    def emit(self, record: logging.LogRecord) -> None:
-        if _OVERFLOW_WORDS in record.getMessage():
-            self._heard()
-
-    def attach(self) -> None:
-        spoken = logging.getLogger(_OVERFLOW_LOGGER)
-        if not spoken.isEnabledFor(logging.WARNING):
-            # However quiet the log is kept, this one line is a signal.
-            spoken.setLevel(logging.WARNING)
-        spoken.addHandler(self)
-
-    def detach(self) -> None:
-        logging.getLogger(_OVERFLOW_LOGGER).removeHandler(self)
-
-
-def _hint(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return "The system's limit of watched folders is reached: raise it with `sysctl fs.inotify.max_user_watches`."
-    if error.errno == errno.EMFILE:
-        return "The system's limit of watchers is reached: raise it with `sysctl fs.inotify.max_user_instances`."
-    return "It is tried again by itself; check that the folder is there and can be read."
-
-
-def _new_observer(wanted: Callable[[bytes], bool], unwatched: Callable[[bytes], None]) -> BaseObserver:
-    """Return watchdog's observer for this system; where it is inotify's, one that watches wanted folders only.
-
-    `unwatched` is told each wanted folder that got no watch: watchdog itself passes over those in silence.
-    """
-    if sys.platform != "linux":
-        from watchdog.observers import Observer
-
-        return Observer()
-    from watchdog.observers.inotify import InotifyEmitter, InotifyObserver, InotifyWatchGroup
-
-    class WantedFolders(InotifyWatchGroup):
-        def _add_all_callbacks(self, path: bytes) -> None:
-            if not wanted(path):
-                return
-            self._add_callback(path)
-            if not self.is_recursive:
-                return
-            for folder, names, _ in os.walk(path):
-                # Emptied in place, so that the walk does not enter them either.
-                names[:] = [name for name in names if wanted(os.path.join(folder, name))]
-                for full in (os.path.join(folder, name) for name in names):
-                    if not os.path.islink(full):
-                        self._add_callback(full)
-
-        def _add_callback(self, path: bytes) -> None:
-            super()._add_callback(path)
-            # Descriptor -1 is what watchdog keeps of a folder that it may not read.
-            if self._active_callbacks_by_path.get(path, -1) != -1:
-                return
-            if path == self.path:
-                raise PermissionError(errno.EACCES, "may not be read", os.fsdecode(path))
-            if os.path.isdir(path):
-                unwatched(path)
-
-    class WantedEmitter(InotifyEmitter):
-        def on_thread_start(self) -> None:
-            self._inotify = WantedFolders(
-                self._inotify_fd,
-                os.fsencode(self.watch.path),
-                is_recursive=self.watch.is_recursive,
-                event_mask=self.get_event_mask_from_filter(),
-            )
-
-    class WantedObserver(InotifyObserver):
-        def __init__(self) -> None:
-            super().__init__()
-            self._emitter_class = WantedEmitter
-
-    return WantedObserver()
-
-
-def _watched_folders(observer: BaseObserver) -> int:
-    count = 0
-    for emitter in observer.emitters.copy():
-        group = getattr(emitter, "_inotify", None)
-        count += 1 if group is None else len(group._active_callbacks_by_path)
-    return count
-
-
-def _stopped(observer: BaseObserver) -> None:
-    """Stop an observer, also one that failed to start, and wait for its threads."""
-    observer.stop()
-    if observer.ident is not None:
-        observer.join()
+    def dispatch(self, _event: FileSystemEvent) -> None:
+        self.count += 1

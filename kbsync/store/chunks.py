@@ -130,6 +130,17 @@ def matching_names(
     return [(int(chunk_id), int(document_id), float(score)) for chunk_id, document_id, score in rows]
 
 
+def any_selected(connection: apsw.Connection, selection: Selection) -> bool:
+    """Return whether any chunk is selected."""
+    return bool(
+        connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM documents JOIN chunks ON chunks.document_id = documents.id "
+            f"WHERE {selection.sql})",
+            selection.bindings,
+        ).get
+    )
+
+
 def newest(connection: apsw.Connection, limit: int, selection: Selection) -> list[int]:
     """Return the first selected chunk of each document, of those that changed last first."""
     rows = connection.execute(

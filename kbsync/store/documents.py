@@ -183,6 +183,14 @@ def delete(connection: apsw.Connection, document_id: int) -> None:
     connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
 
 
+def languages(connection: apsw.Connection) -> list[str]:
+    """Return the languages that current documents are in."""
+    rows = connection.execute(
+        "SELECT DISTINCT language FROM documents WHERE state = 'current' AND language IS NOT NULL ORDER BY language"
+    )
+    return [str(language) for (language,) in rows]
+
+
 def count_by_type(connection: apsw.Connection) -> dict[str, int]:
     """Return how many current documents there are of each type."""
     return {

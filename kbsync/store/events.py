@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import apsw
 
 # Older events go once there are this many.
 KEPT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened. `path` of a source itself where no file is meant; `at` in seconds since 1970."""
+
+    id: int
+    at: float
+    kind: str
+    source: str | None
+    path: str | None
+    document_id: int | None
+    detail: str | None
 
 
 def record(
@@ -25,6 +40,41 @@ def record(
         "INSERT INTO events (at, kind, source_id, path, document_id, detail) VALUES (?, ?, ?, ?, ?, ?)",
         (now, kind, source_id, None if path is None else os.fsencode(path), document_id, detail),
     )
+
+
+def listed(connection: apsw.Connection, places: Sequence[str] | None, limit: int) -> tuple[list[Event], int]:
+    """Return (newest events, how many there are in all) of paths at or below `places`; None: of everything."""
+    where, bindings = "1", []
+    if places is not None:
+        raw = [os.fsencode(place) for place in places]
+        where = " OR ".join(["(place = ? OR (place > ? AND place < ?))"] * len(raw)) or "0"
+        bindings = [bound for place in raw for bound in (place, place.rstrip(b"/") + b"/", place.rstrip(b"/") + b"0")]
+    found = (
+        "SELECT events.id, at, kind, sources.path AS source, coalesce(events.path, sources.path) AS place, "
+        "document_id, events.detail FROM events LEFT JOIN sources ON sources.id = events.source_id"
+    )
+    total = connection.execute(f"SELECT count(*) FROM ({found}) WHERE {where}", bindings).get
+    rows = connection.execute(f"SELECT * FROM ({found}) WHERE {where} ORDER BY id DESC LIMIT ?", (*bindings, limit))
+    return [
+        Event(
+            int(number),
+            float(at),
+            str(kind),
+            None if source is None else os.fsdecode(source),
+            None if place is None else os.fsdecode(place),
+            document_id,
+            detail,
+        )
+        for number, at, kind, source, place, document_id, detail in rows
+    ], int(total)
+
+
+def forget_details(connection: apsw.Connection, document_ids: Sequence[int]) -> None:
+    """Take out what events say of these documents, and of those that were removed by hand: it may be their titles."""
+    connection.executemany(
+        "UPDATE events SET detail = NULL WHERE document_id = ?", ((number,) for number in document_ids)
+    )
+    connection.execute("UPDATE events SET detail = NULL WHERE kind = 'removed'")
 
 
 def prune(connection: apsw.Connection) -> None:

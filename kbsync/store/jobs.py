@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -39,6 +39,9 @@ class JobRow:
     # Of the document that came of it; None where it has no pages.
     page_count: int | None
 
+
+# Nothing of a paused folder is read: its jobs stay queued, and nobody waits for them.
+_NOT_PAUSED = "NOT EXISTS (SELECT 1 FROM sources WHERE sources.id = jobs.source_id AND sources.state = 'paused')"
 
 _COLUMNS = (
     "id, state, kind, source_id, path, attempts, not_before, reason, error, document_id, chunk_count, created_at, "
@@ -121,7 +124,7 @@ def next_queued(connection: apsw.Connection, lane: Lane, worst: Priority, now: f
     value = connection.execute(
         # The planner would take the index of ended jobs and sort the whole queue for each claim.
         "SELECT id FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ? AND priority <= ? "
-        "AND not_before <= ? ORDER BY priority, sequence, id LIMIT 1",
+        f"AND not_before <= ? AND {_NOT_PAUSED} ORDER BY priority, sequence, id LIMIT 1",
         (lane, int(worst), now),
     ).get
     return None if value is None else int(value)
@@ -254,11 +257,30 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     return found
 
 
+def unsettled(connection: apsw.Connection) -> int:
+    """Return how many jobs are processing, or queued and not of a paused folder."""
+    return int(
+        connection.execute(
+            f"SELECT count(*) FROM jobs WHERE state = 'processing' OR (state = 'queued' AND {_NOT_PAUSED})"
+        ).get
+    )
+
+
+def hasten(connection: apsw.Connection, paths: Iterable[tuple[int, str]], priority: Priority, now: float) -> None:
+    """Have queued jobs of (source, path) that would come later run at this priority."""
+    connection.executemany(
+        "UPDATE jobs SET priority = ?1, sequence = ?2 WHERE source_id = ?3 AND path = ?4 AND kind = 'path' "
+        "AND state = 'queued' AND priority > ?1",
+        ((int(priority), -now, source_id, os.fsencode(path)) for source_id, path in paths),
+    )
+
+
 def low_due(connection: apsw.Connection, now: float) -> int:
     """Return how many jobs of low priority run or may run now: what is looked at again without any hurry."""
     return int(
         connection.execute(
-            "SELECT count(*) FROM jobs WHERE state IN ('queued', 'processing') AND priority = ? AND not_before <= ?",
+            "SELECT count(*) FROM jobs WHERE state IN ('queued', 'processing') AND priority = ? AND not_before <= ? "
+            f"AND {_NOT_PAUSED}",
             (int(Priority.LOW), now),
         ).get
     )
@@ -267,7 +289,8 @@ def low_due(connection: apsw.Connection, now: float) -> int:
 def next_not_before(connection: apsw.Connection, lane: Lane, worst: Priority) -> float | None:
     """Return the earliest time at which a lane's job no worse than `worst` may run, None where none is queued."""
     value = connection.execute(
-        "SELECT min(not_before) FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ? AND priority <= ?",
+        "SELECT min(not_before) FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ? AND priority <= ? "
+        f"AND {_NOT_PAUSED}",
         (lane, int(worst)),
     ).get
     return None if value is None else float(value)

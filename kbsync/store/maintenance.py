@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import apsw
 
-from kbsync.store import events, jobs, reindexes, vectors
+from kbsync.store import events, jobs, origins, reindexes, vectors
+from kbsync.store.connection import whole
 
 
 def corrupt_pages(connection: apsw.Connection) -> int:
@@ -89,6 +90,39 @@ def prune(connection: apsw.Connection, now: float) -> None:
     """Delete ended jobs and events that are old or too many, so that neither table grows for ever."""
     jobs.prune(connection, now)
     events.prune(connection)
+
+
+def delete_for_good(connection: apsw.Connection) -> None:
+    """Have what this connection deletes from now on be overwritten, in pages and in the full-text index."""
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('secure-delete', 1)")
+
+
+def delete_as_before(connection: apsw.Connection) -> None:
+    """Undo `delete_for_good`: overwriting makes every later deletion slower."""
+    connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('secure-delete', 0)")
+    connection.execute("PRAGMA secure_delete = OFF")
+
+
+def rewrite(connection: apsw.Connection) -> bool:
+    """Write the whole database anew, so that nothing of what was ever deleted is left in its files.
+
+    Outside any transaction. Return False where a reader held on to the write-ahead log, which then stays until the
+    next time. Needs as much room on the disk again.
+    """
+    with whole(connection):
+        # Merged into one segment: words of deleted rows are carried along until then.
+        connection.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')")
+        # It keeps no text to delete by, only marks that a row is gone.
+        connection.execute("INSERT INTO names_fts (names_fts) VALUES ('delete-all')")
+        origins.index_names(connection)
+    connection.execute("PRAGMA temp_store = FILE")  # the copy of a large database is no matter for memory
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.execute("PRAGMA temp_store = MEMORY")
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+    return not (busy[0] if isinstance(busy, tuple) else busy)
 
 
 def _count(connection: apsw.Connection, what: str) -> int:

@@ -9,7 +9,9 @@ LIVE_EMBEDDER = "live_embedder"
 BUILDING_EMBEDDER = "building_embedder"
 REMAKING = "remaking"
 VECTOR_GENERATION = "vector_generation"
+VECTOR_LOSSES = "vector_losses"
 LAST_CHECK = "last_check"
+SCRUB = "scrub"
 
 
 def get(connection: apsw.Connection, key: str) -> str | None:
@@ -39,3 +41,14 @@ def vector_generation(connection: apsw.Connection) -> int:
 def raise_vector_generation(connection: apsw.Connection) -> None:
     """Say that a vector came or went, or that a document was hidden or shown."""
     put(connection, VECTOR_GENERATION, str(vector_generation(connection) + 1))
+
+
+def vector_losses(connection: apsw.Connection) -> int:
+    """Return the number that rises when what vector search sees changes otherwise than by new chunks at the end."""
+    return int(get(connection, VECTOR_LOSSES) or 0)
+
+
+def raise_vector_losses(connection: apsw.Connection) -> None:
+    """Say that a vector went, came for an older chunk, or that a document was hidden or shown."""
+    put(connection, VECTOR_LOSSES, str(vector_losses(connection) + 1))
+    raise_vector_generation(connection)

@@ -53,12 +53,12 @@ def end_path(connection: apsw.Connection, path: str, because: EndedBecause, now:
 
 
 def end_source(connection: apsw.Connection, source_id: int, now: float) -> set[int]:
-    """End every live origin of a source that was taken out of the configuration, and forget its number in all.
+    """End the live paths of a source that was taken out of the configuration, and forget its number in all origins.
 
-    Return the documents that they pointed at.
+    What was taken in from an inbox is kbsync's own and stays. Return the documents that the paths pointed at.
     """
     rows: list[Any] = connection.execute(
-        "SELECT id, document_id FROM origins WHERE source_id = ? AND live = 1", (source_id,)
+        "SELECT id, document_id FROM origins WHERE source_id = ? AND live = 1 AND kind = 'path'", (source_id,)
     ).fetchall()
     _end(connection, [row[0] for row in rows], "removed", now)
     connection.execute("UPDATE origins SET source_id = NULL WHERE source_id = ?", (source_id,))
@@ -125,6 +125,30 @@ def live_source_paths(connection: apsw.Connection, document_id: int) -> list[str
     return [os.fsdecode(path) for (path,) in rows]
 
 
+def count_of_source(connection: apsw.Connection, source_id: int) -> int:
+    """Return how many paths of a source hold a document now."""
+    return int(
+        connection.execute(
+            "SELECT count(*) FROM origins WHERE source_id = ? AND kind = 'path' AND live = 1", (source_id,)
+        ).get
+    )
+
+
+def lost_without(connection: apsw.Connection, paths: Iterable[str]) -> int:
+    """Return how many of these paths of sources hold a document that nothing would hold without them."""
+    held: dict[int, int] = {}
+    for path in paths:
+        row = _live_of_path(connection, os.fsencode(path))
+        if row is not None:
+            held[row[1]] = held.get(row[1], 0) + 1
+    live = connection.execute(
+        "SELECT document_id, count(*) FROM origins WHERE live = 1 "
+        "AND document_id IN (SELECT value FROM json_each(?)) GROUP BY document_id",
+        (json.dumps(list(held)),),
+    )
+    return sum(held[int(document_id)] for document_id, count in live if count == held[int(document_id)])
+
+
 def held_by(connection: apsw.Connection, path: str) -> int | None:
     """Return the document that a source's path holds now, None where it holds nothing."""
     row = _live_of_path(connection, os.fsencode(path))
@@ -180,13 +204,14 @@ def _refresh_state(connection: apsw.Connection, document_id: int) -> None:
     """Current while any origin is live; else what ended its last one says: other content there, or nothing."""
     connection.execute(
         """
-        UPDATE documents SET state = CASE
-            WHEN EXISTS (SELECT 1 FROM origins WHERE document_id = documents.id AND live = 1) THEN 'current'
-            WHEN (SELECT ended_because FROM origins WHERE document_id = documents.id
+        UPDATE documents SET state = now.state FROM (SELECT CASE
+            WHEN EXISTS (SELECT 1 FROM origins WHERE document_id = ?1 AND live = 1) THEN 'current'
+            WHEN (SELECT ended_because FROM origins WHERE document_id = ?1
                   ORDER BY until DESC, id DESC LIMIT 1) = 'superseded' THEN 'superseded'
-            ELSE 'missing' END
-        WHERE id = ?
+            ELSE 'missing' END AS state) AS now
+        WHERE id = ?1 AND documents.state <> now.state
         """,
         (document_id,),
     )
-    meta.raise_vector_generation(connection)
+    if connection.changes():
+        meta.raise_vector_losses(connection)

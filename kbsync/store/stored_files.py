@@ -7,6 +7,7 @@ The order that loses nothing: fsync the staged copy, link it into `documents/` a
 from __future__ import annotations
 
 import errno
+import filecmp
 import os
 import re
 import uuid
@@ -54,7 +55,11 @@ class StoredFiles:
             try:
                 os.link(staged_path, path)
             except FileExistsError:
-                pass  # the same content was stored before: names are content hashes
+                # The same content was stored before: names are content hashes. A damaged copy is mended.
+                if not filecmp.cmp(staged_path, path, shallow=False):
+                    beside = os.path.join(self.documents_dir, f"{uuid.uuid4().hex}.new")
+                    os.link(staged_path, beside)
+                    os.replace(beside, path)
             _sync_folder(self.documents_dir)
         return path
 

@@ -63,7 +63,7 @@ def make_live(connection: apsw.Connection, embedder_id: int, now: float) -> None
     """Have search use this table from now on."""
     meta.put(connection, meta.LIVE_EMBEDDER, str(embedder_id))
     connection.execute("UPDATE embedders SET live_at = ? WHERE id = ?", (now, embedder_id))
-    meta.raise_vector_generation(connection)
+    meta.raise_vector_losses(connection)
 
 
 def live_embedder(connection: apsw.Connection) -> int | None:
@@ -91,12 +91,17 @@ def insert(
         )
     if not np.isfinite(matrix).all() or not (np.linalg.norm(matrix, axis=1) > 0).all():
         raise FailFile(Reason.MODEL, "The model gave a vector that is zero or not a number.")
+    at_the_end = min(chunk_ids, default=0) > newest(connection, embedder_id)
     connection.executemany(
         f"INSERT INTO vectors_{int(embedder_id)} (chunk_id, text_hash, embedding) VALUES (?, ?, ?)",
         ((chunk_ids[i], text_hash(texts[i]), matrix[i].tobytes()) for i in range(len(chunk_ids))),
     )
-    if live_embedder(connection) == embedder_id:  # nobody searches a table that is being made
+    if live_embedder(connection) != embedder_id:
+        return  # nobody searches a table that is being made
+    if at_the_end:
         meta.raise_vector_generation(connection)
+    else:
+        meta.raise_vector_losses(connection)
 
 
 def delete_of(connection: apsw.Connection, document_id: int) -> None:
@@ -105,7 +110,7 @@ def delete_of(connection: apsw.Connection, document_id: int) -> None:
         connection.execute(
             f"DELETE FROM {table} WHERE chunk_id IN (SELECT id FROM chunks WHERE document_id = ?)", (document_id,)
         )
-    meta.raise_vector_generation(connection)
+    meta.raise_vector_losses(connection)
 
 
 def known(connection: apsw.Connection, embedder_id: int, texts: Iterable[str]) -> dict[str, NDArray[np.float32]]:
@@ -126,6 +131,22 @@ def ids(connection: apsw.Connection, embedder_id: int) -> NDArray[np.int64]:
     """Return every chunk id that has a vector, ascending."""
     # Without an order SQLite reads the small index instead of the table with the vectors.
     return _ascending(connection.execute(f"SELECT group_concat(chunk_id) FROM vectors_{int(embedder_id)}").get)
+
+
+def newest(connection: apsw.Connection, embedder_id: int) -> int:
+    """Return the largest chunk id that has a vector, 0 where none has."""
+    return int(connection.execute(f"SELECT max(chunk_id) FROM vectors_{int(embedder_id)}").get or 0)
+
+
+def current_after(connection: apsw.Connection, embedder_id: int, after: int) -> NDArray[np.int64]:
+    """Return the ids above `after` that have a vector and belong to a current document, ascending."""
+    joined = connection.execute(
+        f"SELECT group_concat(v.chunk_id) FROM vectors_{int(embedder_id)} AS v "
+        "CROSS JOIN chunks ON chunks.id = v.chunk_id CROSS JOIN documents ON documents.id = chunks.document_id "
+        "WHERE v.chunk_id > ? AND documents.state = 'current'",
+        (after,),
+    ).get
+    return _ascending(joined)
 
 
 def load(connection: apsw.Connection, embedder_id: int, chunk_ids: Iterable[int]) -> Vectors:

@@ -36,6 +36,8 @@ _STEPS_BETWEEN_LOOKS = 10_000
 class _Request:
     work: Work[Any]
     future: Future[Any]
+    # Outside any transaction, with nobody else's work.
+    alone: bool = False
 
 
 class Writer:
@@ -91,14 +93,24 @@ class Writer:
         Whatever `work` raises is raised here, with nothing of it kept. Raises RetryLater (full disk, foreign lock)
         and StopEngine (damaged database) for the driver's errors.
         """
-        request = _Request(work, Future())
+        result: T = self._asked(_Request(work, Future()))
+        return result
+
+    def run_alone(self, work: Work[T]) -> T:
+        """Run `work(connection)` outside any transaction, as VACUUM needs it; everybody else waits meanwhile.
+
+        Raises as `run` does; what was written until then stays.
+        """
+        result: T = self._asked(_Request(work, Future(), alone=True))
+        return result
+
+    def _asked(self, request: _Request) -> Any:
         with self._inline:
             if self._thread is None:
-                self._commit([request])
+                self._work_off([request])
             else:
                 self._requests.put(request)
-        result: T = request.future.result()
-        return result
+        return request.future.result()
 
     def close(self) -> None:
         """Finish what was asked, then close. Twice does no harm."""
@@ -122,7 +134,7 @@ class Writer:
         while (request := self._requests.get()) is not None:
             group = [request]
             last = False
-            while len(group) < GROUP_LIMIT and not last:
+            while len(group) < GROUP_LIMIT and not last and not group[-1].alone:
                 try:
                     more = self._requests.get_nowait()
                 except queue.Empty:
@@ -131,9 +143,27 @@ class Writer:
                     last = True
                 else:
                     group.append(more)
-            self._commit(group)
+            self._work_off(group)
             if last:
                 return
+
+    def _work_off(self, group: list[_Request]) -> None:
+        """Work a group, of which only the last one may want to be alone."""
+        alone = group.pop() if group[-1].alone else None
+        if group:
+            self._commit(group)
+        if alone is None:
+            return
+        connection = self._connection
+        try:
+            if connection is None:
+                raise StopEngine("The database is not open.")
+            with translated(self.path):
+                result = alone.work(connection)
+        except BaseException as error:  # noqa: BLE001 (handed to the waiting caller, who must not wait for ever)
+            alone.future.set_exception(error)
+        else:
+            alone.future.set_result(result)
 
     def _commit(self, group: list[_Request]) -> None:
         connection = self._connection

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from tests.bench import documents, embedding, freshness, ingestion, reindexing, scan, searching
+from tests.bench import documents, embedding, freshness, ingestion, reindexing, scan, searching, tree
 from tests.bench.figures import Figure, as_json, machine, table
 
 _UNITS = {"ratio": "x (over 1: faster than bare)", "second": "texts/s", "texts": "texts"}
@@ -35,17 +35,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--only", default="embedding,scan,freshness,ingestion,documents", help="which, with commas between"
     )
-    parser.add_argument("--files", type=int, default=scan.FILES, help="how many files the scanned tree has")
+    parser.add_argument("--files", type=int, help=f"how many files the tree has ({scan.FILES}, tree: {tree.FILES})")
     parser.add_argument("--json", metavar="FILE", help="write all figures there too")
     options = parser.parse_args(arguments)
     benches: dict[str, Callable[[], list[Figure]]] = {
         "embedding": embedding_figures,
-        "scan": lambda: scan.measure(options.files),
+        "scan": lambda: scan.measure(options.files or scan.FILES),
         "freshness": freshness.measure,
         "ingestion": ingestion.measure,
         "documents": documents.measure,
         "reindex": reindexing.measure,
         "search": searching.measure,
+        "tree": lambda: tree.measure(options.files or tree.FILES),
     }
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(benches):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from kbsync.clock import SystemClock
 from kbsync.config.settings import Settings, SourceSettings
 from kbsync.daemon.rescans import Rescans
+from kbsync.daemon.source_walk import SourceWalks
 from kbsync.daemon.wake import Wake
 from kbsync.filesystem import RealFileSystem
 from kbsync.knowledge_base.configured import ConfiguredSources
@@ -72,7 +73,7 @@ class Scanned:
         [source], _ended = sources.follow(Settings(sources=(SourceSettings(path=self._root),)))
         self._source_id = source.id
         self._settling: list[Change] = []
-        self._rescans = Rescans(
+        walks = SourceWalks(
             RealFileSystem(),
             clock,
             self._writer,
@@ -82,7 +83,10 @@ class Scanned:
             self._settling.append,
             Wake(),
             stop,
+            lambda _source_id, _folders: None,
+            lambda _source_id: False,
         )
+        self._rescans = Rescans(clock, sources, walks, Wake(), stop)
 
     def walk(self) -> tuple[int, int]:
         """Walk once as the daemon does; return (files seen, files queued)."""

@@ -21,7 +21,7 @@ from kbsync.interfaces.operations import Operations
 from kbsync.model import ConversionRequest
 from kbsync.pipelines.isolation import SlotStatus
 from kbsync.sources.watcher import NativeWatcher
-from tests.bench import documents, freshness, ingestion, scan
+from tests.bench import documents, freshness, ingestion, scan, tree
 from tests.bench.__main__ import main
 from tests.bench.figures import Figure, as_json, ratio, table
 from tests.bench.library import library_files
@@ -88,6 +88,14 @@ def test_the_tree_is_what_it_says(tmp_path: Path) -> None:
     scan.make_tree(str(tmp_path), 120)
     assert scan.bare_walk(str(tmp_path)) == 121
     assert sum(name.endswith(".tmp") for _, _, names in os.walk(tmp_path) for name in names) == 3
+
+
+def test_the_tree_bench_moves_files_and_embeds_nothing_for_it() -> None:
+    figures = {figure.name: figure for figure in tree.measure(files=200, moved=60, rounds=2)}
+    assert figures["tree: texts embedded by the moves"].values == (0.0,)
+    assert figures["tree: texts embedded, all"].values == (196.0,)
+    assert len(figures["tree: rescan against bare"].values) == 2
+    assert len(figures["tree: memory held, from before to after"].values) == 6
 
 
 def test_the_freshness_bench_finds_what_it_drops_and_changes(folders: tuple[Path, Path, Path]) -> None:

@@ -50,6 +50,11 @@ def paths(config: Path) -> list[str]:
     return [os.path.basename(source.path) for source in load_settings(str(config)).sources]
 
 
+def test_an_inbox_is_written_as_one(home: Path, config: Path) -> None:
+    add_source(str(config), str(home / "b"), mode="inbox")
+    assert [source.mode for source in load_settings(str(config)).sources] == ["mirror", "inbox"]
+
+
 def test_an_added_folder_is_there_and_every_comment_stays(home: Path, config: Path) -> None:
     assert add_source(str(config), str(home / "b"), recursive=False, ignore=("*.log",)) == str(home / "b")
     settings = load_settings(str(config))

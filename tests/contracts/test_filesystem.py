@@ -111,6 +111,15 @@ def test_lstat_looks_through_a_linked_parent(fs: FileSystem, disk: Disk) -> None
     assert fs.lstat(f"{disk.root}/link/file") == fs.lstat(f"{disk.root}/folder/file")
 
 
+def test_a_disk_is_named_the_same_from_any_of_its_folders_or_not_at_all(fs: FileSystem, disk: Disk) -> None:
+    disk.make_directory(f"{disk.root}/folder")
+    named = fs.filesystem_id(disk.root)
+    assert named == fs.filesystem_id(f"{disk.root}/folder") == fs.filesystem_id(disk.root)
+    assert named is None or named not in (0, fs.lstat(disk.root).device)
+    with pytest.raises(FileNotFoundError):
+        fs.filesystem_id(f"{disk.root}/nowhere")
+
+
 def test_a_listing_holds_every_entry_with_its_own_stat(fs: FileSystem, disk: Disk) -> None:
     disk.write(f"{disk.root}/a", b"1")
     disk.make_directory(f"{disk.root}/b")

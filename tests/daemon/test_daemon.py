@@ -114,7 +114,7 @@ def test_an_unchanged_configuration_is_left_alone_until_it_is_asked_for(alive: S
         "[[sources",
         "unknown = 1",
         '[[sources]]\npath = "relative"',
-        "[[sources]]\nmode = 'inbox'\npath='/x'",
+        "[[sources]]\nmode = 'elsewhere'\npath='/x'",
     ],
 )
 def test_a_configuration_with_a_mistake_is_told_and_the_old_one_kept(alive: SimulatedEngine, text: str) -> None:
@@ -194,6 +194,8 @@ def test_a_watcher_that_died_is_begun_again_by_a_tick(alive: SimulatedEngine) ->
 
 def test_status_tells_what_only_a_running_daemon_knows(alive: SimulatedEngine) -> None:
     status = alive.daemon.status()
-    assert status["watchers"] == [{"path": NOTES, "watching": True, "folders": 1, "error": None}]
+    (watcher,) = alive.loops.watchers.status()
+    assert status["watchers"] == [watcher]
+    assert (watcher["path"], watcher["watching"], watcher["mode"]) == (NOTES, True, "native")
     assert set(status["scheduler"]) == {"rescan", "upkeep"}  # type: ignore[call-overload]  # a dict
     assert (status["model_ready"], status["model_error"], status["config_error"]) == (False, None, None)

@@ -243,6 +243,7 @@ def test_every_path_seen_is_accounted_for(engine: SimulatedEngine) -> None:
     }
     counts = engine.kb.statistics()["files"]
     assert counts == {
+        "seen": 10,
         "states": {"indexed": 1, "skipped": 8, "failed": 1},
         "reasons": {
             "binary": 1,

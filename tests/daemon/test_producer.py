@@ -142,6 +142,9 @@ def test_a_gone_path_is_left_to_a_walk(engine: SimulatedEngine) -> None:
     _step_for(engine, 2)
     assert engine.found("quince") == [PATH], "an event alone deletes nothing"
     assert engine.loops.rescans.step(), "the walk is due"
+    assert engine.found("quince") == [PATH], "one look deletes nothing either"
+    engine.clock.advance(2.1)
+    assert engine.loops.rescans.step(), "the second look is due"
     assert engine.found("quince") == []
 
 
@@ -187,6 +190,18 @@ def test_an_ignored_file_that_was_indexed_is_hidden_by_its_next_event(engine: Si
     _step_for(engine, 0.5)
     assert engine.state(PATH) == (FileState.SKIPPED, Reason.IGNORED)
     assert engine.found("quince") == []
+
+
+@pytest.mark.parametrize("name", [".kbignore", ".gitignore"])
+def test_a_changed_rule_file_has_its_source_walked(engine: SimulatedEngine, name: str) -> None:
+    engine.write(PATH, "quince")
+    engine.settle()
+    engine.write(f"{NOTES}/{name}", "quince.md\n")
+    engine.settle()
+    assert engine.state(PATH) == (FileState.SKIPPED, Reason.IGNORED)
+    engine.remove(f"{NOTES}/{name}")
+    engine.settle()
+    assert engine.found("quince") == [PATH]
 
 
 def test_what_a_walk_hands_to_the_debounce_does_not_push_ahead_of_a_fresh_change(engine: SimulatedEngine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -99,7 +100,8 @@ def test_a_file_that_vanished_before_it_was_read_ends_its_job_without_a_verdict(
     engine.fs.remove(PATH)
     engine.settle()
     assert engine.state(PATH)[0] is FileState.GONE
-    assert engine.read("SELECT state, reason FROM jobs ORDER BY id DESC LIMIT 1") == [("skipped", "gone")]
+    of_path = "SELECT state, reason FROM jobs WHERE path = ? ORDER BY id DESC LIMIT 1"
+    assert engine.read(of_path, os.fsencode(PATH)) == [("skipped", "gone")]
     assert _errors(engine.world) == []
 
 

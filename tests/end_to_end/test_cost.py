@@ -41,6 +41,7 @@ def cpu_seconds(environment: Mapping[str, str], *arguments: str) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("arguments", "limit"), [(["--help"], 0.3), (["status"], 0.5), (["search", "Boskoop"], 0.5)])
 def test_a_command_takes_little_cpu_time(road: Road, arguments: list[str], limit: float) -> None:
     assert min(cpu_seconds(road.program.environment, *arguments) for _ in range(TRIES)) < limit

@@ -19,7 +19,8 @@ from tests.end_to_end.test_live import assert_soon, is_busy, seconds_until_found
 from tests.fakes.eventually import eventually
 
 # What takes a minute and a half on quiet cores takes several where others want them too: children stand back.
-pytestmark = pytest.mark.timeout(900)
+# And the story measures how soon a text is found meanwhile.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.alone]
 LONG_S = 400.0
 LOOKS = 3
 

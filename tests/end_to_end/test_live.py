@@ -49,6 +49,7 @@ def assert_soon(busy: bool, times: Sequence[float]) -> None:
     assert statistics.median(times) < MEDIAN_S
 
 
+@pytest.mark.alone
 def test_a_new_file_is_found_within_two_seconds(road: Road) -> None:
     busy = is_busy()
     assert_soon(
@@ -57,6 +58,7 @@ def test_a_new_file_is_found_within_two_seconds(road: Road) -> None:
     )
 
 
+@pytest.mark.alone
 def test_a_changed_file_is_found_within_two_seconds(road: Road) -> None:
     path = road.folder / "changing.md"
     seconds_until_found(road, path, "beforeword")
@@ -68,6 +70,7 @@ def test_a_changed_file_is_found_within_two_seconds(road: Road) -> None:
     assert_soon(busy, times)
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(360)
 def test_a_new_file_is_found_within_two_seconds_while_a_first_scan_is_queued(road: Road, tmp_path: Path) -> None:
     client, busy = road.daemon.client, is_busy()

@@ -6,6 +6,7 @@ import dataclasses
 import multiprocessing
 import os
 import tempfile
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -38,11 +39,15 @@ class Conversions:
     def __init__(self, tokenizer_json: str) -> None:
         self._tokenizer_json = tokenizer_json
         # Spawned, so that neither Docling's warnings nor its threads are in the tests' own process.
-        self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_end_with_the_tests)
         self._answers: dict[ConversionRequest, Conversion | Refusal] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="kbsync-conversions-")
         # What was converted once is only cut anew for other limits, as the program does.
         self._kept: dict[ConversionRequest, Path] = {}
+
+    def pid(self) -> int:
+        """Return the child's process number; starts it where it is not there yet, and waits for that."""
+        return self._pool.submit(os.getpid).result()
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -108,6 +113,18 @@ class Conversions:
                 self._kept[whole].write_bytes(answer.document)
             self._answers[request] = answer
         return self._answers[request]
+
+
+def _end_with_the_tests() -> None:
+    """Have the child end when the tests do, also where they were killed: their own word reaches it then no more."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_too() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_too, name="parent-watch", daemon=True).start()
 
 
 def _convert(request: ConversionRequest) -> Conversion | Refusal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -21,13 +22,27 @@ class _Node:
     inode: int
     mtime_ns: int
     ctime_ns: int
+    device: int
     content: bytes = b""
     target: str = ""
+    # Its content is in the cloud only: reading would download it.
+    cloud_only: bool = False
+    # The disk fails from this byte on.
+    sound_bytes: int | None = None
     names: dict[str, _Node] = field(default_factory=dict)
 
     def stat(self) -> Stat:
         size = len(self.target.encode(errors="surrogateescape")) if self.kind == "symlink" else len(self.content)
-        return Stat(self.kind, size, self.mtime_ns, self.ctime_ns, self.inode, _DEVICE)
+        return Stat(
+            self.kind,
+            size,
+            self.mtime_ns,
+            self.ctime_ns,
+            self.inode,
+            self.device,
+            allocated=size,
+            cloud_only=self.cloud_only,
+        )
 
 
 class SimulatedFileSystem:
@@ -39,8 +54,16 @@ class SimulatedFileSystem:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._inodes = itertools.count(2)
-        self._root = self._node("directory")
+        self._devices = itertools.count(_DEVICE + 1)
+        self._root = self._node("directory", _DEVICE)
+        # What lies at a mount point and is not seen there now: the disk while it is away, else the bare folder.
+        self._hidden: dict[str, _Node] = {}
         self._failing: dict[str, OSError] = {}
+        self._renumbered = 0
+        # False: nothing but its number tells one disk from another, as with FAT.
+        self.names_disks = True
+        # Names that this makes equal are one to the disk, which keeps the spelling it was given first.
+        self.fold: Callable[[str], str] | None = None
 
     # ---- what a test does to the disk ----
 
@@ -49,7 +72,7 @@ class SimulatedFileSystem:
         folder, name = self._folder_of(path)
         node = folder.names.get(name)
         if node is None:
-            node = self._place(folder, name, self._node("file"))
+            node = self._place(folder, name, self._node("file", folder.device))
         elif node.kind != "file":
             raise OSError(errno.EISDIR, "is no file", path)
         node.content = content
@@ -59,16 +82,16 @@ class SimulatedFileSystem:
         """Make a folder; one that is there stays."""
         folder, name = self._folder_of(path)
         if name not in folder.names:
-            self._place(folder, name, self._node("directory"))
+            self._place(folder, name, self._node("directory", folder.device))
 
     def symlink(self, path: str, target: str) -> None:
         folder, name = self._folder_of(path)
-        self._place(folder, name, self._node("symlink")).target = target
+        self._place(folder, name, self._node("symlink", folder.device)).target = target
 
     def fifo(self, path: str) -> None:
         """Make something that is neither file, folder nor link."""
         folder, name = self._folder_of(path)
-        self._place(folder, name, self._node("special"))
+        self._place(folder, name, self._node("special", folder.device))
 
     def remove(self, path: str) -> None:
         """Remove a path with everything below it."""
@@ -84,15 +107,92 @@ class SimulatedFileSystem:
         if name not in folder.names:
             raise FileNotFoundError(errno.ENOENT, "is not there", old)
         node = folder.names[name]
-        target, target_name = self._folder_of(new)
+        target, taken = self._folder_of(new)
+        if node.device not in (folder.device, target.device):
+            raise OSError(errno.EBUSY, "is a mount point", old)
+        if node.device != target.device:
+            raise OSError(errno.EXDEV, "is on another disk", new)
         del folder.names[name]
         folder.mtime_ns = folder.ctime_ns = node.ctime_ns = self._now_ns()
-        self._place(target, target_name, node)
+        target.names.pop(taken, None)
+        self._place(target, _parts(new)[-1], node)
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file a second name: one inode, whose ctime tells."""
+        node = self._find(old, follow_parents=False)
+        folder, name = self._folder_of(new)
+        if node.device != folder.device:
+            raise OSError(errno.EXDEV, "is on another disk", new)
+        node.ctime_ns = self._now_ns()
+        self._place(folder, name, node)
+
+    def attach_disk(self, path: str) -> None:
+        """Mount a new, empty disk at a folder, which is made as needed. It is a device of its own."""
+        self.make_directory(path)
+        self._swap(path, self._node("directory", next(self._devices)))
+
+    def unmount(self, path: str) -> None:
+        """Take the disk at `path` away: what is seen there is the bare folder that it was mounted at."""
+        self._swap(path, self._hidden[path])
+
+    def mount(self, path: str) -> None:
+        """Put the disk at `path` back, as it was."""
+        self._swap(path, self._hidden[path])
+
+    def renumber_disks(self) -> None:
+        """Give every disk another device number, as a start of the machine may."""
+        step = 1000
+        self._renumbered += step
+        self._devices = itertools.count(next(self._devices) + step)
+        pending, done = [self._root, *self._hidden.values()], set()
+        while pending:
+            node = pending.pop()
+            if id(node) not in done:
+                done.add(id(node))
+                node.device += step
+                pending.extend(node.names.values())
+
+    def make_up_inodes(self) -> None:
+        """Give every file another inode, as some file systems do at every look. Folders keep theirs."""
+        pending = [self._root]
+        while pending:
+            node = pending.pop()
+            if node.kind == "file":
+                node.inode = next(self._inodes)
+            pending.extend(node.names.values())
+
+    def _swap(self, path: str, node: _Node) -> None:
+        folder, name = self._existing_folder_of(path)
+        self._hidden[path] = folder.names[name]
+        folder.names[name] = node
 
     def set_mtime(self, path: str, mtime: float) -> None:
         """Set a modification time as `utime` does: ctime tells."""
         node = self._find(path, follow_parents=False)
         node.mtime_ns, node.ctime_ns = int(mtime * 1e9), self._now_ns()
+
+    def spoil(self, path: str, content: bytes) -> None:
+        """Change a file's bytes, as many as before, so that no stat tells."""
+        node = self._find(path, follow_parents=False)
+        assert len(content) == len(node.content)
+        node.content = content
+
+    def evict(self, path: str) -> None:
+        """Keep a file's, or a folder's, content in the cloud only."""
+        self._find(path, follow_parents=False).cloud_only = True
+
+    def fetch(self, path: str) -> None:
+        """Have its content here again. Times stay, as where a cloud's program sets them back."""
+        self._find(path, follow_parents=False).cloud_only = False
+
+    def break_at(self, path: str, byte: int | None) -> None:
+        """Raise EIO from now on where a file is read from this byte on; None: no more."""
+        self._find(path, follow_parents=False).sound_bytes = byte
+
+    def set_times(self, path: str, like: Stat) -> None:
+        """Set both times, as if all had happened within one tick of the disk's clock."""
+        node = self._find(path, follow_parents=False)
+        node.mtime_ns, node.ctime_ns = like.mtime_ns, like.ctime_ns
 
     def fail(self, path: str, error: OSError) -> None:
         """Raise `error` from now on when the path is listed, opened or read, or anything below it is touched."""
@@ -100,6 +200,23 @@ class SimulatedFileSystem:
 
     def heal(self, path: str) -> None:
         del self._failing[path]
+
+    def contents(self, root: str) -> Iterator[tuple[str, FileKind, bytes]]:
+        """Yield (path, kind, bytes) of everything below a folder, by path, whatever is made to fail."""
+        try:
+            top = self._find(root, follow_parents=False)
+        except FileNotFoundError:
+            return
+        pending = [(root, top)]
+        while pending:
+            path, node = pending.pop()
+            if path != root:
+                yield path, node.kind, node.content
+            pending.extend((f"{path}/{name}", node.names[name]) for name in sorted(node.names, reverse=True))
+
+    def failing(self, path: str) -> bool:
+        """Return whether reading or listing a path fails."""
+        return any((path + "/").startswith(above.rstrip("/") + "/") for above in self._failing)
 
     # ---- what kbsync asks ----
 
@@ -126,14 +243,18 @@ class SimulatedFileSystem:
             raise OSError(errno.EINVAL, "is not an ordinary file", path)
         return SimulatedOpenFile(self, node, path)
 
+    def filesystem_id(self, path: str) -> int | None:
+        self._raise_above(path)
+        return 9000 + self._find(path, follow_parents=False).device - self._renumbered if self.names_disks else None
+
     # ---- inside ----
 
     def _now_ns(self) -> int:
         return int(self._clock.now() * 1e9)
 
-    def _node(self, kind: FileKind) -> _Node:
+    def _node(self, kind: FileKind, device: int) -> _Node:
         now = self._now_ns()
-        return _Node(kind, next(self._inodes), now, now)
+        return _Node(kind, next(self._inodes), now, now, device)
 
     def _place(self, folder: _Node, name: str, node: _Node) -> _Node:
         folder.names[name] = node
@@ -144,14 +265,22 @@ class SimulatedFileSystem:
         *folders, name = _parts(path)
         node = self._root
         for folder in folders:
-            below = node.names.get(folder)
-            node = self._place(node, folder, self._node("directory")) if below is None else below
+            below = node.names.get(self._key(node, folder))
+            node = self._place(node, folder, self._node("directory", node.device)) if below is None else below
             if node.kind != "directory":
                 raise NotADirectoryError(errno.ENOTDIR, "is not a folder", path)
-        return node, name
+        return node, self._key(node, name)
 
     def _existing_folder_of(self, path: str) -> tuple[_Node, str]:
-        return self._find(os.path.dirname(path), follow_parents=False), _parts(path)[-1]
+        folder = self._find(os.path.dirname(path), follow_parents=False)
+        return folder, self._key(folder, _parts(path)[-1])
+
+    def _key(self, folder: _Node, name: str) -> str:
+        """Return the name by which a folder has an entry that is asked for by another spelling."""
+        if self.fold is None or name in folder.names:
+            return name
+        wanted = self.fold(name)
+        return next((known for known in folder.names if self.fold(known) == wanted), name)
 
     def _find(self, path: str, *, follow_parents: bool) -> _Node:
         links = 0
@@ -159,7 +288,7 @@ class SimulatedFileSystem:
         while left:
             if node.kind != "directory":
                 raise NotADirectoryError(errno.ENOTDIR, "is not a folder", path)
-            name = left.pop(0)
+            name = self._key(node, left.pop(0))
             below = node.names.get(name)
             if below is None:
                 raise FileNotFoundError(errno.ENOENT, "is not there", path)
@@ -198,6 +327,11 @@ class SimulatedOpenFile:
     def read(self, size: int) -> bytes:
         self._raise_closed()
         self._fs._raise_at(self._path)
+        assert not self._node.cloud_only, f"{self._path} is in the cloud: reading it downloads it"
+        if self._node.sound_bytes is not None:
+            if self._at >= self._node.sound_bytes:
+                raise OSError(errno.EIO, "Input/output error", self._path)
+            size = min(size, self._node.sound_bytes - self._at)
         block = self._node.content[self._at : self._at + size]
         self._at += len(block)
         return block

@@ -141,9 +141,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     server = Server(build_app(operations, door.access), socket_path, door)
     try:
         daemon.start()
+        eventually(lambda: engine.batcher.ready)
+        operations.status()  # the first one imports torch: no client's time limit is meant to hold meanwhile
         server.start()
         lock.publish("daemon", socket_path)
-        eventually(lambda: engine.batcher.ready)
         yield Service(home, folder, engine, daemon, socket_path, door)
     finally:
         server.stop()

@@ -182,7 +182,7 @@ def test_an_index_without_documents_says_so(tmp_path: Path) -> None:
 def test_status_counts_the_files_by_state_and_reason(service: Service) -> None:
     service.write("counted.zip", "no archive")
     (line,) = [line for line in service.command("status").stdout.splitlines() if line.startswith("files ")]
-    assert re.fullmatch(r"files +\d+ indexed, 1 skipped \(1 unsupported\), 0 failed(, \d+ gone)?", line)
+    assert re.fullmatch(r"files +\d+ seen: \d+ indexed, 1 skipped \(1 unsupported\), 0 failed(, \d+ gone)?", line)
     (service.folder / "counted.zip").unlink()
     service.settle()
 

@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from kbsync.errors import NotFound
+from kbsync.knowledge_base.explain import said
 from kbsync.model import IngestOptions
 from kbsync.reasons import SENTENCES, FileState, Reason
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine
@@ -45,7 +46,7 @@ def test_a_path_is_explained_on_its_whole_way(engine: SimulatedEngine) -> None:
     gone = engine.why(PATH)
     assert (gone.state, gone.reason) == (FileState.GONE, None)
     assert "not there any more" in gone.detail
-    assert gone.last_seen_at >= indexed.last_seen_at
+    assert (gone.last_seen_at or 0) >= (indexed.last_seen_at or 0) > 0
 
 
 @pytest.mark.parametrize(
@@ -141,3 +142,59 @@ def test_a_path_below_a_folder_that_is_left_out_says_so(engine: SimulatedEngine)
     explanation = engine.why(f"{NOTES}/node_modules/deep/quince.md")
     assert (explanation.state, explanation.reason) == (FileState.SKIPPED, Reason.IGNORED)
     assert "node_modules" in explanation.detail
+
+
+# ---- folders, and where things went ----
+
+
+def test_a_folder_says_how_its_files_are_and_names_those_that_failed(engine: SimulatedEngine) -> None:
+    engine.fs.write(f"{NOTES}/sub/good.md", b"quince")
+    engine.fs.write(f"{NOTES}/sub/bad.md", b"medlar")
+    engine.fs.fail(f"{NOTES}/sub/bad.md", PermissionError(errno.EACCES, "Permission denied"))
+    engine.rescan()
+    for folder in (NOTES, f"{NOTES}/sub"):
+        found = engine.why(folder)
+        assert found.state is FileState.FAILED
+        assert (found.files or {})["indexed"] == 1
+        assert found.failed == (f"{NOTES}/sub/bad.md",)
+        assert "1 indexed, 1 failed" in found.detail
+    with pytest.raises(NotFound):
+        engine.why("/simulated")
+
+
+def test_a_file_that_was_moved_says_where_it_is_now(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/stays.md", "medlar")
+    engine.write(PATH, "quince")
+    engine.settle()
+    engine.rename(PATH, f"{NOTES}/moved.md")
+    engine.settle()
+    engine.rescan()
+    found = engine.why(PATH)
+    assert (found.state, found.now_at) == (FileState.GONE, f"{NOTES}/moved.md")
+    assert f"is at {NOTES}/moved.md now" in found.detail
+
+
+def test_a_path_of_a_folder_that_is_followed_no_more_says_so(engine: SimulatedEngine) -> None:
+    engine.write(PATH, "quince")
+    engine.settle()
+    engine.configure("/simulated/other")
+    found = engine.why(PATH)
+    assert found.state is FileState.GONE
+    assert "not followed any more" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "detail", "said_once"),
+    [
+        (FileState.FAILED, Reason.PERMISSION, "Permission to read /a/b.md was denied. Give yourself read permission.",
+         "Permission to read it was denied. Give yourself read permission."),
+        (FileState.SKIPPED, Reason.EMPTY, "/a/b.md: It is empty.", "It is empty."),
+        (FileState.SKIPPED, Reason.UNSUPPORTED, "/a/b.md: this type of file is not supported. Save it as .docx.",
+         "This type of file is not supported. Save it as .docx."),
+        (FileState.FAILED, Reason.CORRUPT, "/a/b.md has no pages.",
+         f"{SENTENCES[Reason.CORRUPT]} (it has no pages.)"),
+        (FileState.WAITING, None, None, "It waits to be read."),
+    ],
+)  # fmt: skip
+def test_nothing_is_said_twice(state: FileState, reason: Reason | None, detail: str | None, said_once: str) -> None:
+    assert said(state, reason, detail, "/a/b.md") == said_once

@@ -9,6 +9,7 @@ import pytest
 
 from kbsync.model import Conversion, ConversionRequest, IngestOptions, Priority
 from kbsync.reasons import FileState, Reason
+from kbsync.store.connection import Connection
 from kbsync.store.jobs import JobRow
 from tests.fakes.reading_cage import ReadingCage
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
@@ -164,6 +165,14 @@ class _MeanwhileCage(ReadingCage):
         return super().run(request, time_limit_s)
 
 
+def _queue(engine: SimulatedEngine, name: str, content: bytes) -> None:
+    """Write a file and have it wait for a worker, after those that wait already."""
+    engine.write(f"{NOTES}/{name}", content)
+    engine.loops.producer.step()
+    engine.clock.advance(5)
+    engine.loops.producer.step()
+
+
 @pytest.fixture
 def beside(world: World) -> Iterator[SimulatedEngine]:
     """An engine where a second worker takes the next document while the first one is read."""
@@ -181,9 +190,7 @@ def test_two_equal_files_read_at_the_same_time_are_one_document_named_after_the_
     beside: SimulatedEngine, names: tuple[str, str]
 ) -> None:
     for name in names:
-        beside.write(f"{NOTES}/{name}", b"quince")
-        beside.clock.advance(5)
-        beside.loops.producer.step()
+        _queue(beside, name, b"quince")
     beside.settle()
     (hit,) = beside.kb.search("quince", "lexical").hits
     assert (hit.paths, hit.title) == ((f"{NOTES}/a.pdf", f"{NOTES}/b.pdf"), "a")
@@ -213,3 +220,43 @@ def test_equal_bytes_under_a_name_that_comes_first_are_indexed_already_and_give_
     assert [(job.state, job.reason) for job in ends] == [("done", None), ("skipped", "already_indexed")]
     (hit,) = engine.kb.search("quince", "lexical").hits
     assert (hit.title, len(hit.paths)) == ("a", 2)
+
+
+def test_of_two_names_that_come_first_at_the_same_time_the_very_first_gives_the_title(world: World) -> None:
+    cage = _MeanwhileCage()
+    engine = SimulatedEngine(world, cage)
+    engine.write(f"{NOTES}/c.pdf", b"quince")
+    engine.settle()
+    cage.meanwhile.append(engine.engine.worker(lambda _source_id: None, "document", Priority.LOW).step)
+    for name in ("a.pdf", "b.pdf"):  # the newest is read first
+        _queue(engine, name, b"quince")
+    engine.settle()
+    assert not cage.meanwhile, "nothing was read"
+    (hit,) = engine.kb.search("quince", "lexical").hits
+    assert (hit.title, len(hit.paths)) == ("a", 3)
+    engine.close()
+
+
+def test_content_that_moved_on_while_it_was_recognised_has_its_own_names_title(
+    engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F18: names are passed on, a -> b -> c; c.txt is recognised while b.txt still seems to hold the same."""
+    for name, text in (("a", "medlar"), ("b", "quince"), ("c", "sorb")):
+        engine.write(f"{NOTES}/{name}.txt", text)
+    engine.settle()
+    _queue(engine, "b.txt", b"medlar")
+    _queue(engine, "c.txt", b"quince")
+    run, other = engine.engine.writer.run, engine.engine.worker(lambda _source_id: None, "text", Priority.LOW)
+    calls = []
+
+    def run_beside(work: Callable[[Connection], object]) -> object:
+        calls.append(work)
+        if len(calls) == 2:  # claimed and read, c.txt is about to be written: b.txt is before that
+            assert other.step()
+        return run(work)
+
+    monkeypatch.setattr(engine.engine.writer, "run", run_beside)
+    engine.loops.workers[0].step()
+    engine.settle()
+    (hit,) = engine.kb.search("quince", "lexical").hits
+    assert (hit.path, hit.title) == (f"{NOTES}/c.txt", "c")

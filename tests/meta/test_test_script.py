@@ -56,7 +56,7 @@ def test_all_steps_run_in_order_and_each_says_its_time(tmp_path: Path) -> None:
         "-m ruff format --check .",
         "-m mypy",
         "/venv/bin/lint-imports",
-        "-m pytest -k two words",
+        "-m pytest -n 2 -k two words",
     ]
     passed = re.findall(r"^== (\w+): passed in \d+ s$", said, re.MULTILINE)
     assert passed == ["environment", "lint", "format", "types", "layers", "tests"]

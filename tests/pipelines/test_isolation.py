@@ -182,10 +182,11 @@ def test_a_failure_leaves_the_child_warm_and_a_large_one_is_replaced(tmp_path: P
 
 def test_an_idle_child_killed_from_outside_costs_no_job(tmp_path: Path) -> None:
     with caged(tmp_path) as cage:
-        for pause in (0.0, 0.5):  # the pool does not know yet, and knows
+        for pool_knows in (False, True):
             cage.run(Order("a.pdf"), LONG)
+            (slot,) = cage._slots
             os.kill(pid_of(cage), signal.SIGKILL)
-            time.sleep(pause)
+            assert not pool_knows or until(lambda slot=slot: not slot.usable)  # type: ignore[misc]
             assert cage.run(Order("b.pdf", number=2), LONG) == (2, pid_of(cage))
 
 
@@ -195,7 +196,8 @@ def test_a_child_outlives_the_thread_that_ran_its_first_job(tmp_path: Path) -> N
         thread.start()
         thread.join()
         first = pid_of(cage)
-        time.sleep(0.3)
+        # What the kernel sends at the end of a thread is sent when the thread is no longer listed.
+        assert until(lambda: not os.path.exists(f"/proc/self/task/{thread.native_id}"))
         assert cage.run(Order("b.pdf", number=1), LONG) == (1, first)
 
 
@@ -261,7 +263,7 @@ def test_the_time_limit_begins_when_the_child_is_ready_and_the_sentence_names_it
         began = time.monotonic()
         with pytest.raises(FailFile) as late:
             cage.run(Order("b.pdf", "hang"), 0.3)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < LONG, "far less than it may take to start"
         assert not children_left(), "what hangs does not wait for the next job in its slot"
     assert str(late.value) == "b.pdf: reading it took longer than 0.3 seconds."
 
@@ -288,6 +290,7 @@ def test_a_memory_hog_is_ended_near_the_limit_and_the_sentence_names_it(
     assert str(hog.value) == "a.pdf: reading it took more than 0.59 GB of memory."
 
 
+@pytest.mark.alone
 def test_close_ends_busy_children_within_a_second_and_gives_their_jobs_back(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as threads, caged(tmp_path, 2) as cage:
         running = [threads.submit(cage.run, Order(f"{deed}.pdf", deed), LONG) for deed in ("hang", "slow")]
@@ -352,6 +355,7 @@ def test_children_that_die_at_their_start_end_the_job_and_not_the_cage(tmp_path:
         assert outcome(cage, Order("a.pdf")) == (RetryLater, Reason.MODEL)
 
 
+@pytest.mark.alone
 def test_a_parent_killed_leaves_no_child_after_two_seconds(tmp_path: Path) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=here()

@@ -16,7 +16,7 @@ from kbsync.errors import ConfigurationError
 from kbsync.filesystem import FileKind, RealFileSystem, Stat
 from kbsync.model import Source
 from kbsync.reasons import Reason
-from kbsync.sources.ignore import IgnoreRules, is_watchable, rules_for
+from kbsync.sources.ignore import IgnoreRules, is_watchable, reading_of, rules_for
 from kbsync.sources.scanner import scan
 
 SOURCE = Source(1, "/notes")
@@ -62,6 +62,26 @@ def stat(kind: FileKind = "file", size: int = 10, inode: int = 5) -> Stat:
         ("passwords.kdbx", Reason.SECRET),
         (".netrc", Reason.SECRET),
         (".pgpass", Reason.SECRET),
+        ("_netrc", Reason.SECRET),
+        (".git-credentials", Reason.SECRET),
+        (".npmrc", Reason.SECRET),
+        (".pypirc", Reason.SECRET),
+        ("client_secret_42.json", Reason.SECRET),
+        ("putty.ppk", Reason.SECRET),
+        (".bash_history", Reason.SECRET),
+        (".zsh_history", Reason.SECRET),
+        (".python_history", Reason.SECRET),
+        ("cookies.sqlite", Reason.SECRET),
+        ("profile/logins.json", Reason.SECRET),
+        ("profile/key4.db", Reason.SECRET),
+        ("profile/Login Data", Reason.SECRET),
+        ("profile/Cookies", Reason.SECRET),
+        (".git/config", Reason.SECRET),
+        ("project/.git/config", Reason.SECRET),
+        ("git/config", Reason.UNSUPPORTED),
+        ("cookies.md", None),
+        ("history.md", None),
+        ("login data.md", None),
         ("environment.md", None),
         ("my_id_rsa.md", None),
         ("caf\udce9.md", None),
@@ -91,6 +111,17 @@ def test_a_files_name_decides(path: str, reason: Reason | None) -> None:
         ("backup/.SSH", Reason.SECRET),
         (".gnupg", Reason.SECRET),
         (".aws", Reason.SECRET),
+        (".kube", Reason.SECRET),
+        (".docker", Reason.SECRET),
+        (".mozilla", Reason.SECRET),
+        ("Library/Keychains", Reason.SECRET),
+        (".config/gh", Reason.SECRET),
+        (".config/google-chrome", Reason.SECRET),
+        ("Library/Application Support/Google/Chrome", Reason.SECRET),
+        ("AppData/Roaming/Mozilla/Firefox/Profiles", Reason.SECRET),
+        ("Firefox", None),
+        ("Google", None),
+        ("notes/chrome", None),
         ("node_modules_notes", None),
         ("environment", None),
     ],
@@ -110,6 +141,14 @@ def test_a_folders_name_decides(path: str, reason: Reason | None) -> None:
         ("a.md", stat(size=0), Reason.EMPTY),
         ("a.md", stat(size=1), None),
         ("a.log", stat(size=10**13), None),
+        ("a.log", replace(stat(size=10**13), allocated=10**13), None),
+        ("a.log", replace(stat(size=10**12), allocated=0), Reason.TOO_LARGE),
+        ("a.log", replace(stat(size=10**12), allocated=10**11), Reason.TOO_LARGE),
+        ("a.log", replace(stat(size=10**9), allocated=10**8), None),
+        ("a.log", replace(stat(size=10**6), allocated=0), None),
+        ("a.md", replace(stat(size=1), cloud_only=True), Reason.CLOUD_ONLY),
+        ("a.md", replace(stat(size=0), cloud_only=True), Reason.CLOUD_ONLY),
+        ("a.xyz", replace(stat(size=1), cloud_only=True), Reason.UNSUPPORTED),
     ],
 )
 def test_the_first_of_several_reasons_is_told(path: str, found: Stat, reason: Reason | None) -> None:
@@ -211,6 +250,18 @@ def test_secrets_cannot_be_taken_back_in() -> None:
     assert rules.judge_folder(".ssh", stat("directory")) is Reason.SECRET
 
 
+@pytest.mark.parametrize("root", ["/home/me/.ssh", "/home/me/.aws/more", "/home/me/.config/gh"])
+def test_a_source_in_a_folder_of_secrets_gives_nothing(root: str) -> None:
+    rules = rules_for(Source(1, root, include=("*",)))
+    assert rules.judge_file("notes.md", stat()) is Reason.SECRET
+    assert rules.judge_folder("folder", stat("directory")) is Reason.SECRET
+
+
+def test_a_folder_in_the_cloud_is_not_entered() -> None:
+    """F32: listing it would download the list."""
+    assert rules_for(SOURCE).judge_folder("a", replace(stat("directory"), cloud_only=True)) is Reason.CLOUD_ONLY
+
+
 @pytest.mark.parametrize("setting", ["ignore", "include"])
 def test_a_pattern_in_the_settings_that_cannot_be_read_is_named(setting: str) -> None:
     source = replace(SOURCE, ignore=("[z-a]",)) if setting == "ignore" else replace(SOURCE, include=("[z-a]",))
@@ -231,6 +282,8 @@ def test_the_fingerprint_moves_with_every_rule_and_with_nothing_else() -> None:
         base.with_folder_rules("", "*.log").with_folder_rules("deep", "*.log"),
     ]
     assert len({base.fingerprint, *(rules.fingerprint for rules in others)}) == len(others) + 1
+    assert [reading_of(rules.fingerprint) for rules in (base, *others)] == ["auto"] * (len(others) + 1)
+    assert reading_of(rules_for(replace(SOURCE, ocr="never")).with_folder_rules("", "*.log").fingerprint) == "never"
     same = rules_for(Source(2, "/elsewhere", recursive=False), frozenset({(1, 2)}))
     assert same.fingerprint == base.fingerprint
     assert base.with_folder_rules("", "# only a comment\n").fingerprint == base.fingerprint

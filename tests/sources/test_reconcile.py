@@ -9,7 +9,7 @@ import pytest
 from kbsync.filesystem import Stat
 from kbsync.model import KnownFile
 from kbsync.reasons import FileState, Reason
-from kbsync.sources.reconcile import Absence, Account, Decision, Enqueue, Settle, Unchanged, absent, decide
+from kbsync.sources.reconcile import Account, Decision, Enqueue, Settle, Unchanged, decide, is_racy
 from kbsync.sources.scanner import Seen
 
 NOW = 1_000_000.0
@@ -112,18 +112,33 @@ def test_young_is_what_changed_within_two_seconds_of_now(age_s: float, decision:
     assert decide(seen(stat=replace(STAT, mtime_ns=changed_ns, ctime_ns=changed_ns)), None, NOW) == decision
 
 
+def test_a_file_read_in_the_tick_of_its_change_is_hashed_again_once_it_is_old() -> None:
+    """F21: the ledger says so, for the stat cannot."""
+    due = replace(known(INDEXED), hash_due=True)
+    assert decide(seen(), due, NOW, has_live_job=False) == Enqueue()
+    assert decide(seen(), due, NOW, has_live_job=True) == Unchanged(), "its job is on the way"
+    assert decide(seen(stat=YOUNG), replace(due, stat=YOUNG), NOW) == Settle()
+
+
+def test_another_inode_alone_is_no_change_where_inodes_are_made_up() -> None:
+    """F22"""
+    assert decide(seen(stat=replace(STAT, inode=9)), known(INDEXED), NOW, stable_inodes=False) == Unchanged()
+    assert decide(seen(stat=replace(STAT, size=9)), known(INDEXED), NOW, stable_inodes=False) == Enqueue()
+
+
 @pytest.mark.parametrize(
-    ("left", "complete", "files_seen", "known_files", "absence"),
+    ("age_s", "fraction_ns", "racy"),
     [
-        (["/b", "/a"], True, 5, 7, Absence(("/a", "/b"))),
-        ([], True, 5, 5, Absence()),
-        (["/a"], False, 5, 6, Absence(reason="incomplete")),
-        (["/a"], False, 0, 1, Absence(reason="incomplete")),
-        (["/a"], True, 0, 1, Absence(reason="empty")),
-        ([], True, 0, 0, Absence()),
+        (0.0, 1, True),
+        (0.09, 1, True),
+        (0.3, 1, False),
+        (0.3, 0, True),
+        (1.9, 0, True),
+        (2.1, 0, False),
+        (-5.0, 1, False),
     ],
 )
-def test_only_a_whole_walk_over_a_root_with_files_says_what_is_gone(
-    left: list[str], complete: bool, files_seen: int, known_files: int, absence: Absence
-) -> None:
-    assert absent(left, complete, files_seen, known_files) == absence
+def test_racy_is_what_was_read_within_a_tick_of_its_change(age_s: float, fraction_ns: int, racy: bool) -> None:
+    """F21: a disk that knows whole seconds only has ticks of up to two seconds."""
+    changed_ns = int(NOW) * 1_000_000_000 + fraction_ns
+    assert is_racy(replace(STAT, mtime_ns=changed_ns, ctime_ns=OLD_NS), NOW + age_s) is racy

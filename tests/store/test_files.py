@@ -156,3 +156,37 @@ def test_a_folder_keeps_its_number(connection: apsw.Connection, source_id: int) 
         1.5,
         7,
     )
+
+
+def test_a_path_that_was_gone_holds_nothing_when_it_comes_back(connection: apsw.Connection, source_id: int) -> None:
+    document_id = write_document(connection, made_update("h1", "apples"))
+    account(connection, source_id, FileState.INDEXED, document_id=document_id)
+    files.mark_gone(connection, source_id, [PATH], NOW)
+    account(connection, source_id, FileState.WAITING, Reason.QUEUED)
+    assert document_of(connection) == (None, None)
+    assert [row[1] for row in files.waiting_of_size(connection, {STAT.size})] == [PATH]
+
+
+def test_a_path_that_waits_again_still_holds_its_last_version_of_that_size(
+    connection: apsw.Connection, source_id: int
+) -> None:
+    document_id = write_document(connection, made_update("h1", "apples"))
+
+    account(connection, source_id, FileState.INDEXED, document_id=document_id)
+    [indexed] = files.indexed_at(connection, source_id, [PATH])
+    assert indexed[2] == STAT
+    account(connection, source_id, FileState.WAITING, Reason.QUEUED)
+    [(_, path, stat, content_hash, held)] = files.indexed_at(connection, source_id, [PATH, "/notes/b.md"])
+    assert (path, stat.size, stat.inode) == (PATH, len("apples"), 0)
+    assert (content_hash, held) == ("h1", document_id)
+
+
+def test_an_indexed_path_is_to_be_read_once_more_where_that_is_said(
+    connection: apsw.Connection, source_id: int
+) -> None:
+    account(connection, source_id, FileState.INDEXED)
+    account(connection, source_id, FileState.WAITING, Reason.QUEUED, path="/notes/b.md")
+    for path in (PATH, "/notes/b.md"):
+        files.set_hash_due(connection, source_id, path)
+    known = files.known_of_source(connection, source_id)
+    assert {path: file.hash_due for path, file in known.items()} == {PATH: True, "/notes/b.md": False}

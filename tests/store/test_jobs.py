@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from kbsync.model import IngestOptions, Priority
+from kbsync.queue import job_queue
 from kbsync.store import events, jobs, maintenance, sources
 from tests.store.made_documents import NOW, count
 
@@ -157,3 +158,32 @@ def test_what_is_asked_often_uses_its_index_and_sorts_nothing(
     steps = plan(connection, asked)
     assert any(f"INDEX {index} " in step for step in steps), steps
     assert not any(step.startswith("SCAN") or "TEMP B-TREE" in step for step in steps), steps
+
+
+def test_jobs_of_a_paused_source_are_passed_over_and_nobody_waits_for_them(connection: apsw.Connection) -> None:
+    paused, other = (sources.ensure(connection, path, NOW) for path in ("/paused", "/other"))
+    for source_id, path in ((paused, "/paused/a.md"), (other, "/other/b.md")):
+        job_queue.enqueue_path(connection, source_id, path, 1, Priority.LOW, NOW)
+    sources.pause(connection, paused, NOW)
+    taken = jobs.next_queued(connection, "text", Priority.LOW, NOW)
+    assert taken is not None
+    assert (jobs.unsettled(connection), jobs.low_due(connection, NOW)) == (1, 1)
+    assert jobs.begin(connection, taken, NOW, NOW).path == "/other/b.md"
+    assert jobs.next_queued(connection, "text", Priority.LOW, NOW) is None
+    assert jobs.next_not_before(connection, "text", Priority.LOW) is None
+    sources.resume(connection, paused, NOW)
+    assert jobs.next_queued(connection, "text", Priority.LOW, NOW) is not None
+    assert jobs.unsettled(connection) == 2
+
+
+def test_a_job_that_is_hastened_runs_first_and_never_later_than_it_would(connection: apsw.Connection) -> None:
+    source_id = sources.ensure(connection, "/notes", NOW)
+    low, scanned, fresh = (
+        job_queue.enqueue_path(connection, source_id, path, 1, priority, NOW + 5)
+        for path, priority in (("/a", Priority.LOW), ("/b", Priority.SCAN), ("/c", Priority.EVENT))
+    )
+    jobs.hasten(connection, [(source_id, "/a"), (source_id, "/c")], Priority.EVENT, NOW + 9)
+    order = []
+    while (job_id := jobs.next_queued(connection, "text", Priority.LOW, NOW + 9)) is not None:
+        order.append(jobs.begin(connection, job_id, NOW, NOW).id)
+    assert order == [low, fresh, scanned]

@@ -71,7 +71,7 @@ def old(database: str) -> Iterator[apsw.Connection]:
 
 def test_a_fresh_database_gets_every_migration_once(database: str) -> None:
     writer = Writer(database)
-    assert writer.open() == ["initial", "enriched_text", "lanes", "reindex"]
+    assert writer.open() == ["initial", "enriched_text", "lanes", "reindex", "guarded_sources"]
     writer.close()
     again = Writer(database)
     assert again.open() == []
@@ -81,7 +81,7 @@ def test_a_fresh_database_gets_every_migration_once(database: str) -> None:
 def test_first_startup_after_the_upgrade_makes_everything_findable_by_title(old: apsw.Connection) -> None:
     assert not matching(old, "chunks_fts", "suitcase")
     assert matching(old, "chunks_fts", "steve")
-    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex"]
+    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex", "guarded_sources"]
     assert matching(old, "chunks_fts", "suitcase locks") == [1]
     assert matching(old, "chunks_fts", "motherboard tomahawk") == [2]
     assert matching(old, "chunks_fts", "docker tips dbash") == [3]
@@ -136,7 +136,7 @@ def test_a_migration_that_fails_midway_leaves_the_old_form_whole(old: apsw.Conne
     assert contents(old) == before
     assert matching(old, "chunks_fts", "lost")
     old.execute("DELETE FROM chunks WHERE document_id = 99")
-    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex"]
+    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex", "guarded_sources"]
 
 
 def test_a_newer_database_is_refused_untouched(database: str) -> None:

@@ -297,3 +297,24 @@ def test_who_listens_hears_of_changed_jobs_after_the_commit_and_of_nothing_else(
     end()
     writer.run(queued)
     assert len(heard) == 2
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_work_that_wants_to_be_alone_runs_outside_any_transaction_among_others(tmp_path: Path, threaded: bool) -> None:
+    writer = Writer(str(tmp_path / "kb.sqlite3"))
+    writer.open()
+    if threaded:
+        writer.start()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            others = [pool.submit(writer.run, lambda connection: connection.in_transaction) for _ in range(20)]
+            alone = [pool.submit(writer.run_alone, lambda connection: connection.in_transaction) for _ in range(5)]
+            assert all(other.result() for other in others)
+            assert not any(one.result() for one in alone)
+        with pytest.raises(ZeroDivisionError):
+            writer.run_alone(lambda _connection: 1 // 0)
+        assert writer.run(lambda connection: connection.execute("SELECT 1").get) == 1
+    finally:
+        writer.close()
+    with pytest.raises(StopEngine):
+        writer.run_alone(lambda _connection: None)

@@ -64,6 +64,8 @@ def add(
             raise UsageError("Give files or folders, or --note TEXT.", hint="`kbsync add --help` shows how.")
         if dry_run and (no_wait or note is not None):
             raise UsageError("--dry-run says what files would be added; it goes neither with --no-wait nor --note.")
+        if title is not None and paths and (recursive or len(paths) > 1):
+            raise UsageError("A title is for one file; these may be several.", hint="Add that file by itself.")
         known_file_type(document_type)
         known_language(language)
         known_ocr(ocr)

@@ -10,8 +10,12 @@ from kbsync.interfaces.cli import (
     add,
     check,
     config,
+    diff,
     documents,
+    history,
+    jobs,
     models,
+    purge,
     reindex,
     run,
     search,
@@ -53,13 +57,17 @@ def kbsync(
 
 app.command("run")(run.run)
 app.command("add")(add.add)
-app.command("search")(search.search)
+app.command("search", cls=search.QueryCommand)(search.search)
 app.command("status")(status.status)
 app.command("why")(why.why)
+app.command("history")(history.history)
+app.command("diff")(diff.diff)
 app.command("wait")(wait.wait)
 app.command("check")(check.check)
 app.command("reindex")(reindex.reindex)
+app.command("purge")(purge.purge)
 app.add_typer(sources.app, name="sources")
 app.add_typer(documents.app, name="documents")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(models.app, name="models")
 app.add_typer(config.app, name="config")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kbsync.errors import ConfigurationError, UsageError
-from kbsync.interfaces.cli.exits import complain, errors_told
+from kbsync.interfaces.cli.exits import BAD_CONFIGURATION, complain, errors_told
 from kbsync.interfaces.cli.output import block, counted, line, print_json
 from kbsync.interfaces.cli.session import locations
+
+if TYPE_CHECKING:
+    from kbsync.config.locations import Locations
+    from kbsync.config.settings import Settings
 
 app = typer.Typer(help="The configuration.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -41,24 +47,38 @@ def show(as_json: _Json = False) -> None:
 
 @app.command("check")
 def check(as_json: _Json = False) -> None:
-    """Say whether the configuration can be used (exit code 78 where not)."""
-    with errors_told():
-        from kbsync.config.settings import load_settings, unknown_variables
+    """Say whether the configuration can be used, its models and devices too (exit code 78 where not)."""
+    from kbsync.config.settings import load_settings, unknown_variables
 
-        places = locations()
-        settings = load_settings(places.config_file)
-        for message in unknown_variables(os.environ):
-            complain(message)
-    missing = [source.path for source in settings.sources if not os.path.isdir(source.path)]
+    places = locations()
+    missing: list[str] = []
+    with errors_told():
+        try:
+            settings = load_settings(places.config_file)
+        except ConfigurationError as error:
+            problems = [str(error)]
+        else:
+            for message in unknown_variables(os.environ):
+                complain(message)
+            problems = _unusable(settings, places)
+            missing = [source.path for source in settings.sources if not os.path.isdir(source.path)]
+            for source in settings.sources:
+                if source.password_file is not None and not os.access(source.password_file, os.R_OK):
+                    complain(f"The password file {source.password_file} of {source.path} is not there or not readable.")
+    for problem in problems:
+        complain(problem)
     if as_json:
-        print_json({"ok": True, "path": places.config_file, "missing": missing})
+        print_json({"ok": not problems, "path": places.config_file, "missing": missing, "problems": problems})
+    if problems:
+        raise typer.Exit(BAD_CONFIGURATION)
+    if as_json:
         return
     if os.path.exists(places.config_file):
         line(f"{places.config_file} is right: {counted(len(settings.sources), 'source')}.")
     else:
         line(f"There is no {places.config_file}; the defaults hold.")
-    for source in missing:
-        line(f"{source} is not there now.")
+    for path in missing:
+        line(f"{path} is not there now.")
 
 
 @app.command("init")
@@ -80,6 +100,37 @@ def init() -> None:
                 f"{target} cannot be written: {error.strerror}.", hint="Make its folder writable, or free some space."
             ) from error
     line(f"Wrote {target}.")
+
+
+def _unusable(settings: Settings, locations: Locations) -> list[str]:
+    """Return a message for everything that is set and cannot be used here: models, the device, patterns of sources.
+
+    Imports torch (4 s) where a device is named.
+    """
+    from kbsync.compose import configured_model, configured_reranker, docling_models_folder
+    from kbsync.embed.sentence_transformer import devices
+    from kbsync.model import Source
+    from kbsync.sources.ignore import rules_for
+
+    device = settings.models.device
+    checks: list[Callable[[], object]] = [
+        partial(configured_model, settings),
+        partial(configured_reranker, settings),
+        partial(docling_models_folder, settings, locations),
+    ]
+    if device not in ("auto", "cpu"):
+        checks.append(partial(devices, device if isinstance(device, str) else list(device)))
+    checks += [
+        partial(rules_for, Source(0, entry.path, include=entry.include, ignore=entry.ignore))
+        for entry in settings.sources
+    ]
+    found = []
+    for check in checks:
+        try:
+            check()
+        except ConfigurationError as error:
+            found.append(str(error))
+    return found
 
 
 def _open_private(path: str, flags: int) -> int:

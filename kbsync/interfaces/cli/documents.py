@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
+from kbsync.interfaces.cli import export
 from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told
 from kbsync.interfaces.cli.output import Record, block, line, print_json, size, table
 from kbsync.interfaces.cli.session import session
 from kbsync.interfaces.values import LARGEST_OFFSET, LISTED_TYPES, known_listed_type, known_state, listed
 
 app = typer.Typer(help="What is in the index.", no_args_is_help=True, rich_markup_mode=None)
+
+app.command("export")(export.export)
+app.command("open")(export.open_document)
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Id = Annotated[int, typer.Argument(metavar="ID", help="The document's number, as `search` and `list` show it.")]

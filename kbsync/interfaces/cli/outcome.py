@@ -94,6 +94,7 @@ class Outcome:
         """Return the line that ends a batch; `verb` and `files` where nothing was to be added yet."""
         known = sum(1 for skipped in self.skipped if skipped["reason"] == "already_indexed")
         count = len(self.added if files is None else files)
+        # This sentence is a contract that scripts read: one is "1 documents" too.
         return f"{verb} {count} documents. {len(self.failed)} failed. {known} skipped (already indexed)."
 
     def record(self) -> Record:

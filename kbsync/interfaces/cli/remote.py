@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from kbsync.interfaces.cli.client import Client, Record
 from kbsync.interfaces.narrowing import EVERYTHING, Narrowing
-from kbsync.interfaces.paths import decoded_record, encode
+from kbsync.interfaces.paths import decoded, decoded_record, encode
+from kbsync.model import SourceMode
 
 
 class Remote:
@@ -88,6 +89,15 @@ class Remote:
     def jobs_by_id(self, job_ids: Sequence[int]) -> Record:
         return self._client.post("local/jobs", list(job_ids))
 
+    def jobs(self, state: str | None = None, limit: int = 100) -> Record:
+        return self._client.get("jobs", state=state, limit=limit)
+
+    def retry_job(self, job_id: int) -> Record:
+        return self._client.post(f"jobs/{job_id}/retry")
+
+    def retry_failed(self) -> Record:
+        return self._client.post("local/jobs/retry-failed")
+
     def documents(self, state: str | None, document_type: str | None, limit: int, offset: int) -> Record:
         return self._client.get("documents", state=state or "all", type=document_type, limit=limit, offset=offset)
 
@@ -97,14 +107,49 @@ class Remote:
     def remove_document(self, document_id: int) -> Record:
         return self._client.delete(f"documents/{document_id}")
 
+    def content(self, document_id: int | None = None, path: str | None = None) -> Record:
+        body = {"document_id": document_id, "path": None if path is None else encode(path)}
+        found = self._client.post("local/content", body)
+        copy = None if found["copy"] is None else decoded(found["copy"])
+        files = [decoded(file) for file in found["files"]]
+        return {**found, "name": decoded(found["name"]), "copy": copy, "files": files}
+
+    def to_purge(self, older_than_days: float = 0.0, document_id: int | None = None) -> Record:
+        return self._purge(older_than_days, document_id, dry_run=True)
+
+    def purge(self, older_than_days: float = 0.0, document_id: int | None = None) -> Record:
+        return self._purge(older_than_days, document_id, dry_run=False)
+
+    def _purge(self, older_than_days: float, document_id: int | None, *, dry_run: bool) -> Record:
+        body = {"older_than_days": older_than_days, "document_id": document_id, "dry_run": dry_run}
+        return self._client.post("local/purge", body)
+
     def sources(self) -> Record:
         return self._client.get("sources")
 
-    def add_source(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
-        return self._client.post("sources", {"path": path, "recursive": recursive, "ignore": list(ignore)})
+    def add_source(
+        self, path: str, *, recursive: bool = True, ignore: Sequence[str] = (), mode: SourceMode = "mirror"
+    ) -> Record:
+        asked = {"path": path, "recursive": recursive, "ignore": list(ignore), "mode": mode}
+        return self._client.post("sources", asked)
 
     def remove_source(self, path: str) -> Record:
         return self._client.post("local/sources/remove", {"path": encode(path)})
+
+    def pause_source(self, path: str) -> Record:
+        return self._client.post("local/sources/pause", {"path": encode(path)})
+
+    def resume_source(self, path: str) -> Record:
+        return self._client.post("local/sources/resume", {"path": encode(path)})
+
+    def confirm_source(self, path: str) -> Record:
+        return self._client.post("local/sources/confirm", {"path": encode(path)})
+
+    def diff(self, source: str | None = None, limit: int = 100) -> Record:
+        return self._client.post("local/diff", {"source": None if source is None else encode(source), "limit": limit})
+
+    def history(self, path: str | None = None, limit: int = 100) -> Record:
+        return self._client.post("local/history", {"path": None if path is None else encode(path), "limit": limit})
 
     def why(self, path: str) -> Record:
         return self._client.post("local/why", {"path": encode(path)})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from kbsync.interfaces.cli.exits import NOTHING, complain, errors_told
 from kbsync.interfaces.cli.output import Record, line, marked_line, print_json
@@ -15,6 +16,23 @@ from kbsync.interfaces.values import LARGEST_OFFSET, known_mode
 
 # Loading the model takes this long at most, or something is wrong with it.
 _MODEL_S = 300.0
+
+
+class QueryCommand(TyperCommand):
+    """A command whose words may begin with a minus: where they are taken for options, it says how to write them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # Typer has click's classes under a name of its own.
+            option = str(getattr(error, "option_name", "--"))
+            if not option.startswith("--"):
+                error.message = (  # type: ignore[attr-defined]  # a ClickException
+                    f"There is no option {option}. A word that must not be there goes behind `--`, or into quotes "
+                    "with the others: kbsync search -- lighthouse -storm"
+                )
+            raise
 
 
 def search(
@@ -96,7 +114,7 @@ def _print(answer: Record) -> None:
     if answer["notice"]:
         complain(answer["notice"])
     if not answer["hits"]:
-        complain("Nothing found.")
+        complain(f"Nothing found. {answer['hint']}" if answer["hint"] else "Nothing found.")
     for hit in answer["hits"]:
         header = f" > {hit['section_header']}" if hit["section_header"] else ""
         page = f", page {hit['page']}" if hit["page"] is not None else ""
@@ -105,3 +123,7 @@ def _print(answer: Record) -> None:
         marked_line(f"   {hit['snippet'] or '(no text in it)'}")
         line(f"   {hit['path'] or 'note'}  (document {hit['document_id']})")
         line()
+    if answer["notices"]:
+        from kbsync.interfaces.cli.status import notice_line
+
+        complain(notice_line(answer["notices"]))

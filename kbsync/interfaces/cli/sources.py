@@ -9,13 +9,15 @@ import typer
 
 from kbsync.interfaces.cli.estimate import estimate_line, rough_seconds
 from kbsync.interfaces.cli.exits import complain, errors_told
-from kbsync.interfaces.cli.output import line, print_json, table
+from kbsync.interfaces.cli.output import Record, line, print_json, table
 from kbsync.interfaces.cli.session import session
 
 app = typer.Typer(help="The folders that are followed.", no_args_is_help=True, rich_markup_mode=None)
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="A folder; it is never written to.")]
+_Folder = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="A folder; it is never written to, unless it is an inbox.")
+]
 
 
 @app.command("add")
@@ -25,21 +27,27 @@ def add(
     ignore: Annotated[
         list[str] | None, typer.Option("--ignore", help="Leave these out (.gitignore syntax); may be repeated.")
     ] = None,
+    inbox: Annotated[
+        bool, typer.Option("--inbox", help="Take every file in: its copy is kept by kbsync, and the file goes.")
+    ] = False,
     as_json: _Json = False,
 ) -> None:
     """Follow a folder: write it into the configuration and, with the daemon running, begin at once."""
     path = os.path.abspath(folder)
     with errors_told(), session() as operations:
+        answer = operations.add_source(
+            path, recursive=recursive, ignore=ignore or [], mode="inbox" if inbox else "mirror"
+        )
         found = operations.survey(path, recursive=recursive, ignore=ignore or [])
         seconds = rough_seconds(found["by_type"])
-        if not as_json and os.path.isdir(path):
-            complain(f"{path}: {estimate_line(found, seconds)}")
-        answer = operations.add_source(path, recursive=recursive, ignore=ignore or [])
     answer["estimate"] = {**found, "seconds": round(seconds)}
     if as_json:
         print_json(answer)
     else:
         line(f"Following {answer['added']}.")
+        complain(f"{path}: {estimate_line(found, seconds)}")
+        if inbox:
+            line("It is an inbox: what is indexed moves from there into kbsync's own store.")
 
 
 @app.command("list")
@@ -58,6 +66,43 @@ def list_sources(as_json: _Json = False) -> None:
         ],
         heads,
     )
+    for source in answer["sources"]:
+        if source["detail"]:
+            line(f"{source['state']}{f' ({reason})' if (reason := source['reason']) else ''}: {source['detail']}")
+
+
+@app.command("pause")
+def pause(folder: _Folder, as_json: _Json = False) -> None:
+    """Leave a folder alone until `resume`: nothing of it is read or taken for gone. Search goes on."""
+    with errors_told(), session() as operations:
+        answer = operations.pause_source(os.path.abspath(folder))
+    _print_controlled(answer, as_json, "is paused")
+
+
+@app.command("resume")
+def resume(folder: _Folder, as_json: _Json = False) -> None:
+    """Go on with a folder that you paused: it is looked through at once."""
+    with errors_told(), session() as operations:
+        answer = operations.resume_source(os.path.abspath(folder))
+    _print_controlled(answer, as_json, "is followed again")
+
+
+@app.command("confirm")
+def confirm(folder: _Folder, as_json: _Json = False) -> None:
+    """Say that files which are missing from a folder are gone on purpose: what they held is hidden from search.
+
+    It also takes an emptied folder as empty, and another folder in its place as the one to follow.
+    """
+    with errors_told(), session() as operations:
+        answer = operations.confirm_source(os.path.abspath(folder))
+    _print_controlled(answer, as_json, "is taken as it is now")
+
+
+def _print_controlled(answer: Record, as_json: bool, what: str) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        line(f"{answer['source']['path']} {what}.")
 
 
 @app.command("remove")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kbsync.config.locations import Locations
+from kbsync.errors import ConfigurationError
 from kbsync.interfaces.cli.client import running
 from kbsync.interfaces.cli.exits import UNREACHABLE, complain, errors_told
 from kbsync.interfaces.cli.output import Record, counted, line, print_json, size, table
 from kbsync.interfaces.cli.reindex import said
 from kbsync.interfaces.cli.session import locations
 from kbsync.reasons import Reason
+
+if TYPE_CHECKING:
+    from kbsync.store.reindexes import VectorTable
 
 # Every other reason that is counted is one of failing.
 _OF_INDEXED = {Reason.NO_TEXT, Reason.TRUNCATED}
@@ -50,26 +56,69 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 def _from_database(places: Locations) -> Record:
     from kbsync.version import version
 
-    answer: Record = {"version": version(), "running": False, "database": None, "queue": None, "sources": []}
+    answer: Record = {
+        "version": version(),
+        "running": False,
+        "database": None,
+        "queue": None,
+        "sources": [],
+        "notices": [],
+    }
     if not os.path.exists(places.database):
         return answer
+    from kbsync.interfaces import notices
     from kbsync.interfaces.records import source_record
     from kbsync.knowledge_base.statistics import statistics
-    from kbsync.store import files, migrations, sources
+    from kbsync.store import files, ledger, migrations, reindexes, sources
     from kbsync.store.connection import Connection
     from kbsync.store.writer import Readers
 
     def read(connection: Connection) -> Record:
         migrations.require_current(connection)
         counts = files.counts(connection)
-        found = [source_record(row, counts.get(row.id, {}), running=False) for row in sources.listed(connection)]
-        return {**statistics(connection), "sources": found}
+        rows = sources.listed(connection)
+        found = [source_record(row, counts.get(row.id, {}), running=False) for row in rows]
+        failures, folders = ledger.failures(connection), {row.id: row.path for row in rows}
+        told = [
+            *notices.of_sources(found, time.time()),
+            *notices.of_failures(failures, folders, lasting=False),
+            *notices.of_failures(failures, folders, lasting=True),
+        ]
+        building, live = reindexes.building(connection), reindexes.live(connection)
+        if building is not None and live is not None:
+            told.append(
+                f"The index is to be made anew for {building.model_name}; `kbsync run` goes on with it. Until then "
+                f"search uses what {live.model_name} made."
+            )
+        elif another := _another_model(places, live):
+            told.append(another)
+        return {**statistics(connection), "sources": found, "notices": told}
 
     readers = Readers(places.database)
     try:
         return {**answer, **readers.read(read)}
     finally:
         readers.close()
+
+
+def _another_model(places: Locations, live: VectorTable | None) -> str | None:
+    """Say that another model is configured than the one that made the live vectors; None where it is the same.
+
+    A model that cannot be used is told as well.
+    """
+    from kbsync.compose import configured_model
+    from kbsync.config.settings import load_settings
+
+    try:
+        model = configured_model(load_settings(places.config_file))
+    except ConfigurationError as error:
+        return str(error)
+    if live is None or live.fingerprint == model.fingerprint:
+        return None
+    return (
+        f"Another model is configured: `kbsync run` makes the index anew for {model.name}. Until then search uses what "
+        f"{live.model_name} made."
+    )
 
 
 def _print(answer: Record) -> None:
@@ -82,12 +131,16 @@ def _print(answer: Record) -> None:
     if database is not None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in database["documents_by_type"].items()) or "none"
         line(f"documents  {kinds}; {counted(database['total_chunks'], 'chunk')}; {size(database['size_bytes'])}")
-        line(f"files      {_files(answer['files'])}")
+        line(f"files      {answer['files']['seen']} seen: {_files(answer['files'])}")
+        if answer["added"]["seen"]:
+            line(f"by hand    {answer['added']['seen']} added: {_added(answer['added'])}")
         line(f"queue      {queue['queued']} queued, {queue['processing']} being read")
     if answer.get("reindex") and answer["reindex"]["state"] != "idle":
         line(f"reindex    {said(answer['reindex'])}")
     if answer.get("conversion"):
         line(f"conversion {_conversion(answer['conversion'])}")
+    if any(answer.get("scheduler", {}).values()):
+        line(f"next       {', '.join(f'{name} {at}' for name, at in answer['scheduler'].items() if at)}")
     for address in answer.get("endpoints", []):
         line(f"endpoint   {address}")
     if answer["sources"]:
@@ -104,6 +157,14 @@ def _print(answer: Record) -> None:
         line(f"! {notice}")
 
 
+def notice_line(notices: Sequence[str]) -> str:
+    """Return all notices in a line: the first one, and how many more there are."""
+    more = len(notices) - 1
+    if more < 1:
+        return notices[0]
+    return f"{notices[0]} ({more} more notice{'' if more == 1 else 's'}: `kbsync status`)"
+
+
 def _files(record: Record) -> str:
     """Say how many files are in each state, and for which reasons they are not, or not wholly, searchable."""
     states, reasons = record["states"], sorted(record["reasons"].items(), key=lambda item: -item[1])
@@ -118,6 +179,12 @@ def _files(record: Record) -> str:
     if states.get("gone"):
         parts.append(f"{states['gone']} gone")
     return ", ".join(parts)
+
+
+def _added(record: Record) -> str:
+    return ", ".join(
+        f"{record[state]} {state}" for state in ("indexed", "waiting", "skipped", "failed") if record[state]
+    )
 
 
 def _conversion(record: Record) -> str:

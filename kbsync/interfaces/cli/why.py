@@ -14,10 +14,10 @@ from kbsync.interfaces.cli.session import session
 
 
 def why(
-    path: Annotated[str, typer.Argument(help="A file, in a source or added by hand.")],
+    path: Annotated[str, typer.Argument(help="A file, or a folder of a source.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what became of a file, and why."""
+    """Say what became of a file, and why; of a folder, how its files are and which could not be read."""
     with errors_told(), session() as operations:
         try:
             answer = operations.why(os.path.abspath(path))
@@ -29,8 +29,11 @@ def why(
     reason = f" ({answer['reason']})" if answer["reason"] else ""
     line(f"{answer['path']}: {answer['state']}{reason}")
     line(answer["detail"])
+    for failed in answer.get("failed", []):
+        line(failed)
+    seen = f"last seen {answer['last_seen_at']}" if answer["last_seen_at"] is not None else ""
     if answer["document_id"] is not None:
-        line(f"document {answer['document_id']}, last seen {answer['last_seen_at']}")
+        line(", ".join(part for part in (f"document {answer['document_id']}", seen) if part))
 
 
 def _better_said(path: str) -> NotFound | UsageError | None:

@@ -27,6 +27,7 @@ from kbsync.interfaces.http.answers import refusal
 from kbsync.interfaces.http.body_limit import BodyLimit
 from kbsync.interfaces.http.guard import UPLOAD, Access, Guard, on_socket
 from kbsync.interfaces.http.job_feed import JobFeed, add_events_route
+from kbsync.interfaces.http.ledger import add_ledger_routes
 from kbsync.interfaces.http.reindex import add_reindex_routes
 from kbsync.interfaces.http.schemas import (
     REFUSALS,
@@ -47,7 +48,7 @@ from kbsync.interfaces.http.uploads import LARGEST_UPLOAD, add_upload_route
 from kbsync.interfaces.narrowing import Narrowing
 from kbsync.interfaces.operations import LIMIT, Operations
 from kbsync.interfaces.paths import decoded, encoded
-from kbsync.model import SearchMode
+from kbsync.model import SearchMode, SourceMode
 from kbsync.version import version
 
 _STATUS: tuple[tuple[type[KbsyncError], int], ...] = (
@@ -88,6 +89,7 @@ class SourceRequest(BaseModel):
     path: str
     recursive: bool = True
     ignore: list[str] = []
+    mode: SourceMode = "mirror"
 
 
 class PathRequest(BaseModel):
@@ -157,6 +159,7 @@ def build_app(operations: Operations, access: Access | None = None) -> FastAPI:
     add_reindex_routes(app, operations)
     socket_only = APIRouter(tags=["over the Unix socket only"])
     _add_local_routes(socket_only, operations)
+    add_ledger_routes(socket_only, operations)
     app.include_router(socket_only)
     return app
 
@@ -229,7 +232,7 @@ def _add_public_routes(app: FastAPI, operations: Operations) -> None:
     @app.post("/api/v1/sources", responses=answered(AddedSource))
     def add_source(body: SourceRequest, request: Request) -> Record:
         try:
-            return operations.add_source(body.path, recursive=body.recursive, ignore=body.ignore)
+            return operations.add_source(body.path, recursive=body.recursive, ignore=body.ignore, mode=body.mode)
         except KbsyncError as error:
             if on_socket(request.scope):
                 raise

@@ -52,6 +52,7 @@ class SourceRecord(_Record):
     state: str
     reason: str | None
     detail: str | None
+    since: str | None
     last_scan_at: str | None
     files: dict[str, int]
 
@@ -67,6 +68,8 @@ class Status(_Record):
     device: Device
     database: Database
     queue: Queue
+    files: dict[str, Any]
+    added: dict[str, int]
     sources: list[SourceRecord]
     watchers: list[dict[str, Any]]
     scheduler: dict[str, Any]
@@ -94,13 +97,18 @@ class HitRecord(_Record):
 
 
 class SearchAnswer(_Record):
-    """The hits, best first. `mode` is what was really done; `notice` says why where it is not what was asked."""
+    """The hits, best first. `mode` is what was really done; `notice` says why where it is not what was asked.
+
+    `hint`: what to try where nothing was found; `notices`: what needs a person, whatever was searched for.
+    """
 
     query: str
     mode: str
     took_ms: float
     hits: list[HitRecord]
     notice: str | None
+    hint: str | None
+    notices: list[str]
 
 
 class Accepted(_Record):

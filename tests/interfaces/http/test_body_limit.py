@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from kbsync.interfaces.http.body_limit import BodyLimit
+from kbsync.interfaces.http.body_limit import BODY_S, BodyLimit
+from tests.fakes.clocked_loop import pass_time, run_by
+from tests.fakes.manual_clock import ManualClock
 
 LIMITS = {"/upload": 1000}
 
@@ -26,15 +27,16 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def answer(
-    pieces: Sequence[bytes | float], length: bytes | None, path: str = "/", method: str = "POST", body_s: float = 60.0
+    pieces: Sequence[bytes | float], length: bytes | None, path: str = "/", method: str = "POST"
 ) -> tuple[int, bytes]:
     """Send pieces of a body with pauses of so many seconds between them; return status and body of the answer."""
     sent: list[Message] = []
     left = list(pieces)
+    clock = ManualClock()
 
     async def receive() -> Message:
         while left and not isinstance(left[0], bytes):
-            await asyncio.sleep(float(left.pop(0)))
+            await pass_time(clock, float(left.pop(0)))
         body = left.pop(0) if left else b""
         return {"type": "http.request", "body": body, "more_body": bool(left)}
 
@@ -43,7 +45,7 @@ def answer(
 
     headers = [] if length is None else [(b"content-length", length)]
     scope = {"type": "http", "method": method, "path": path, "headers": headers}
-    asyncio.run(BodyLimit(echo, 10, LIMITS, body_s)(scope, receive, send))
+    run_by(clock, BodyLimit(echo, 10, LIMITS)(scope, receive, send))
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
     return sent[0]["status"], sent[1]["body"]
 
@@ -66,10 +68,11 @@ def test_a_body_is_as_long_as_its_place_allows(method: str, path: str, length: b
 
 
 def test_what_comes_in_time_arrives_whole() -> None:
-    assert answer([b"ab", 0.001, b"cd", 0.001, b"ef"], b"6") == (200, b"abcdef")
+    half = BODY_S / 2 - 0.1
+    assert answer([b"ab", half, b"cd", half, b"ef"], b"6") == (200, b"abcdef")
 
 
-@pytest.mark.parametrize("pieces", [[3600.0, b"abcdef"], [b"ab", 3600.0, b"cdef"]], ids=["nothing", "a part"])
+@pytest.mark.parametrize("pieces", [[BODY_S + 1, b"abcdef"], [b"ab", BODY_S + 1, b"cdef"]], ids=["nothing", "a part"])
 def test_what_does_not_come_in_time_is_answered_408_whatever_the_app_makes_of_it(pieces: list[bytes | float]) -> None:
-    status, body = answer(pieces, b"6", body_s=0.02)
+    status, body = answer(pieces, b"6")
     assert (status, b"did not come in time" in body) == (408, True)

@@ -16,6 +16,8 @@ from uvicorn.server import ServerState
 from kbsync.interfaces.http.app import build_app
 from kbsync.interfaces.http.server import LimitedProtocol, Server
 from kbsync.interfaces.operations import Operations
+from tests.fakes.clocked_loop import pass_time, run_by
+from tests.fakes.manual_clock import ManualClock
 from tests.fakes.simulated_engine import SimulatedEngine
 from tests.interfaces.conftest import Service
 
@@ -110,16 +112,49 @@ def test_of_a_crowd_that_says_nothing_only_so_many_stay() -> None:
     assert answer.startswith(b"HTTP/1.1 503")
 
 
-class HastyProtocol(LimitedProtocol):
-    head_s = 0.05
-
-
 async def answered(scope: Scope, receive: Receive, send: Send) -> None:
     """Wait for the whole body, then answer."""
     while (await receive()).get("more_body"):
         pass
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
+
+
+def said_to_a_slow_client(first: bytes, pause_s: float, rest: bytes) -> bytes:
+    """Send `first`, have it read, let time pass and send the rest; return the answer, to the connection's end."""
+    clock = ManualClock()
+
+    async def talk() -> bytes:
+        config = uvicorn.Config(answered, log_config=None, lifespan="off", ws="none", timeout_keep_alive=3600)
+        state = ServerState()
+        read, all_read = bytearray(), asyncio.Event()
+
+        def note(data: bytes) -> None:
+            read.extend(data)
+            if read == first:
+                all_read.set()
+
+        class Protocol(LimitedProtocol):
+            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
+                super().connection_made(transport)
+                note(b"")
+
+            def data_received(self, data: bytes) -> None:
+                super().data_received(data)
+                note(data)
+
+        server = await asyncio.get_running_loop().create_server(lambda: Protocol(config, state, {}), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(first)
+        await all_read.wait()
+        await pass_time(clock, pause_s)
+        writer.write(rest)
+        answer = await reader.read()
+        writer.close()
+        server.close()
+        return answer
+
+    return run_by(clock, talk())
 
 
 @pytest.mark.parametrize(
@@ -132,37 +167,12 @@ async def answered(scope: Scope, receive: Receive, send: Send) -> None:
     ids=["nothing", "half a request", "one and a half"],
 )
 def test_a_connection_without_a_whole_request_is_closed(sent: bytes, received: bytes) -> None:
-    async def talk() -> bytes:
-        config = uvicorn.Config(answered, log_config=None, lifespan="off", ws="none", timeout_keep_alive=3600)
-        state = ServerState()
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: HastyProtocol(config, state, {}), "127.0.0.1", 0)
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(sent)
-        answer = await reader.read()  # to the end: it returns because the other side closes
-        writer.close()
-        server.close()
-        return answer
-
-    assert asyncio.run(asyncio.wait_for(talk(), 20)).partition(b"\r\n")[0] == received
+    assert said_to_a_slow_client(sent, LimitedProtocol.head_s, b"").partition(b"\r\n")[0] == received
 
 
 def test_a_body_that_takes_longer_than_a_head_may_is_read() -> None:
-    async def talk() -> bytes:
-        config = uvicorn.Config(answered, log_config=None, lifespan="off", ws="none")
-        state = ServerState()
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: HastyProtocol(config, state, {}), "127.0.0.1", 0)
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nConnection: close\r\n\r\nab")
-        await asyncio.sleep(HastyProtocol.head_s * 3)
-        writer.write(b"cd")
-        answer = await reader.read()
-        writer.close()
-        server.close()
-        return answer
-
-    assert asyncio.run(asyncio.wait_for(talk(), 20)).startswith(b"HTTP/1.1 200 OK")
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
+    assert said_to_a_slow_client(head + b"ab", 3 * LimitedProtocol.head_s, b"cd").startswith(b"HTTP/1.1 200 OK")
 
 
 @pytest.mark.parametrize("in_the_way", ["a dead socket", "a file", "a link"])

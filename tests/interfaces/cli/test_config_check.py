@@ -1,0 +1,65 @@
+"""`config check` says what `run` would end with 78 for, in words of this program, as JSON too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kbsync.interfaces.cli.app import app
+
+
+def check(home: Path, text: str, *arguments: str) -> Result:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(text)
+    return CliRunner().invoke(app, ["config", "check", *arguments], env={"KBSYNC_HOME": str(home)})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[models]\nembedder = "/nowhere"', "models.embedder"),
+        ('[models]\nreranker = "/nowhere"', "models.reranker"),
+        ('[models]\ndocling = "docling"', "models.docling"),
+        ('[models]\ndevice = "cuda:99"', "cuda:99"),
+        ('[[sources]]\npath = "/tmp"\nignore = ["[z-a]"]\n[models]\nembedder = "/nowhere"', "models.embedder"),
+    ],
+)
+def test_what_cannot_be_used_here_is_told(tmp_path: Path, text: str, words: str) -> None:
+    answer = check(tmp_path / "home", text)
+    assert answer.exit_code == 78
+    assert words in answer.stderr
+    answer = check(tmp_path / "home", text, "--json")
+    record = json.loads(answer.stdout)
+    assert (answer.exit_code, record["ok"]) == (78, False)
+    assert any(words in problem for problem in record["problems"])
+
+
+def test_a_password_file_that_is_not_there_is_told_and_is_no_reason_to_end(tmp_path: Path) -> None:
+    answer = check(tmp_path / "home", '[[sources]]\npath = "/tmp"\npassword_file = "/nowhere"')
+    assert answer.exit_code == 0
+    assert "password file /nowhere" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("workers = 0", "workers: must be 1 or more"),
+        ('workers = "many"', "workers: must be a whole number"),
+        ("bogus = 1", "bogus: there is no such setting"),
+        ('log_level = "loud"', "log_level: must be one of: 'debug', 'info', 'warning' or 'error'"),
+        ("[models]\ndevice = 5", "models.device: must be text in quotes, or must be a list"),
+        ("keep_versions_days = -1", 'keep_versions_days: must be a number of days from 0 to 36500, or "forever"'),
+        ("[http]\nenabled = 3", "http.enabled: must be true or false"),
+        ("ocr = 3", "ocr: must be a table of settings"),
+    ],
+)
+def test_a_mistake_is_told_in_words_of_this_program_as_json_too(tmp_path: Path, text: str, words: str) -> None:
+    answer = check(tmp_path / "home", text, "--json")
+    assert answer.exit_code == 78
+    (problem,) = json.loads(answer.stdout)["problems"]
+    assert words in problem
+    assert words in answer.stderr
+    assert "nput should" not in problem

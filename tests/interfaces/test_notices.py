@@ -1,0 +1,56 @@
+"""What needs a person is said in a sentence with the command that answers it; nothing to say, no line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from kbsync.interfaces import notices
+from kbsync.interfaces.cli.status import notice_line
+from kbsync.reasons import Reason
+from kbsync.store.ledger import Failures
+
+FOLDERS = {1: "/home/me/my notes"}
+
+
+def source(**fields: object) -> dict[str, Any]:
+    return {"path": "/n", "state": "watching", "reason": None, "detail": None, "since": None, **fields}
+
+
+@pytest.mark.parametrize(
+    ("reason", "count", "lasting", "words"),
+    [
+        (Reason.PASSWORD_REQUIRED, 2, False, "2 files in /home/me/my notes are protected by a password"),
+        (Reason.PERMISSION, 1, False, "1 file in /home/me/my notes is not readable for you"),
+        (Reason.CORRUPT, 3, True, "`kbsync jobs retry --failed` tries again"),
+    ],
+)
+def test_files_that_failed_are_told_with_a_command(reason: Reason, count: int, lasting: bool, words: str) -> None:
+    failures = [Failures(1, reason, count, "/home/me/my notes/a.pdf")]
+    (told,) = notices.of_failures(failures, FOLDERS, lasting=lasting)
+    assert words in told
+    assert "`kbsync why '/home/me/my notes'`" in told
+    assert notices.of_failures(failures, FOLDERS, lasting=not lasting) == []
+
+
+def test_failures_of_a_folder_that_is_followed_no_more_are_not_told() -> None:
+    assert notices.of_failures([Failures(9, Reason.CORRUPT, 1, "/x")], FOLDERS, lasting=True) == []
+
+
+def test_a_source_that_a_person_paused_is_brought_to_mind_after_a_week() -> None:
+    paused = source(state="paused", reason="by_you", detail="paused", since="1970-01-02T00:00:00+00:00")
+    assert notices.of_sources([paused], 2 * 86400.0) == []
+    assert notices.of_sources([paused], 9 * 86400.0) == ["paused"]
+
+
+def test_what_a_walk_said_of_a_source_is_told_at_once() -> None:
+    found = [source(), source(state="held", reason="missing", detail="30 of 40 are missing")]
+    assert notices.of_sources(found, 0.0) == ["30 of 40 are missing"]
+
+
+def test_one_line_stands_for_all_notices() -> None:
+    assert notice_line(["a"]) == "a"
+    assert re.fullmatch(r"a \(1 more notice: `kbsync status`\)", notice_line(["a", "b"]))
+    assert "2 more notices" in notice_line(["a", "b", "c"])
