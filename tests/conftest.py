@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tests.side_by_side import Room, group_of, turn_of
 CORPUS_VARIABLE = "KBSYNC_TEST_CORPUS"
 _MISSING = f"{CORPUS_VARIABLE} names no folder: set it to the folder of real documents"
 _ROOM = pytest.StashKey[Room]()
+_TOLD = "told"
 # Where only a database lies on the disk: in memory each commit's wait for it is nothing, and most of these tests' time.
 # The programs, the watchers and the walks have a real disk.
 _IN_MEMORY = tuple(f"tests/{name}/" for name in ("store", "queue", "search", "knowledge_base", "daemon", "interfaces"))
@@ -102,6 +103,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     left_out = sum(CORPUS_VARIABLE in report.longreprtext for report in terminalreporter.stats.get("skipped", ()))
     if left_out:
         terminalreporter.write_line(f"{left_out} tests left out: {_MISSING}", yellow=True)
+    # Of a test's reports the last one carries all that was told.
+    ended = [report for report in terminalreporter.stats.get("", ()) if getattr(report, "when", "") == "teardown"]
+    for line in sorted(str(value) for report in ended for key, value in report.user_properties if key == _TOLD):
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def told(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Return what says how much a test has played: printed at the end, whichever process ran it."""
+    return lambda line: record_property(_TOLD, line)
 
 
 @pytest.fixture(scope="session")

@@ -295,7 +295,7 @@ class SourceWalks:
             if at == path:
                 if isinstance(error, FileNotFoundError | NotADirectoryError):
                     return "paused", "missing", f"{path} is not there; what was in it stays searchable."
-                return "paused", "unreadable", f"{path} cannot be read: {error.strerror}."
+                return "paused", "unreadable", f"{_unreadable(at, error)} cannot be read: {error.strerror}."
         if followed is None:
             return row.state, row.reason, row.detail  # stopped, or another folder all at once: the next walk says
         confirm = f"`kbsync sources confirm {shlex.quote(path)}`"
@@ -316,7 +316,9 @@ class SourceWalks:
             return watching, "detached", detail
         if walk.errors:
             at, error = walk.errors[0]
-            detail = f"{len(walk.errors)} places cannot be read, first {at}: {error.strerror}."
+            detail = f"{_unreadable(at, error)} cannot be read: {error.strerror}."
+            if len(walk.errors) > 1:
+                detail = f"{len(walk.errors)} places cannot be read. The first: {detail}"
             return watching, "unreadable", detail
         return watching, None, None
 
@@ -363,6 +365,12 @@ class SourceWalks:
         if not same:
             log.info("source", path=source.path, state=result.state, reason=result.reason, detail=result.detail)
         return result
+
+
+def _unreadable(at: str, error: OSError) -> str:
+    """Return what cannot be read where a walk could not go: the folder, or a rule file in it."""
+    named = error.filename
+    return named if isinstance(named, str) and os.path.dirname(named) == at else at
 
 
 def _is_too_deep(source: Source, path: str, root_path: str) -> bool:

@@ -241,6 +241,9 @@ def _with_rule_files(
                 text = _start_of(fs, os.path.join(folder, name))
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                error.filename = os.path.join(folder, name)  # it is what must be mended, not its folder
+                raise
             rules = rules.with_folder_rules(relative, text.decode("utf-8", "surrogateescape"))
     return rules
 

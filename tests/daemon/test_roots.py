@@ -267,3 +267,30 @@ def test_made_up_inodes_are_read_once_and_then_not_believed(engine: SimulatedEng
     engine.fs.write(f"{NOTES}/n1.md", b"medlar")
     engine.rescan()
     assert engine.found("medlar") == [f"{NOTES}/n1.md"]
+
+
+def _detail(engine: SimulatedEngine) -> str | None:
+    return next(row.detail for row in engine.kb.sources()[0])
+
+
+def test_what_cannot_be_read_is_told_by_its_name(engine: SimulatedEngine) -> None:
+    """F04: a folder, several, a rule file in one, a rule file of the source itself."""
+    _fill(engine)
+    denied = PermissionError(errno.EACCES, "Permission denied")
+    for name in ("a", "b"):
+        engine.fs.write(f"{NOTES}/{name}/.gitignore", b"*.log")
+        engine.fs.fail(f"{NOTES}/{name}", denied)
+    engine.rescan()
+    assert _detail(engine) == f"2 places cannot be read. The first: {NOTES}/a cannot be read: Permission denied."
+    engine.fs.heal(f"{NOTES}/a")
+    engine.fs.heal(f"{NOTES}/b")
+    engine.fs.fail(f"{NOTES}/b/.gitignore", denied)
+    engine.rescan()
+    assert _detail(engine) == f"{NOTES}/b/.gitignore cannot be read: Permission denied."
+    assert engine.source_state() == ("watching", "unreadable")
+    engine.fs.write(f"{NOTES}/.kbignore", b"*.log")
+    engine.fs.fail(f"{NOTES}/.kbignore", denied)
+    engine.rescan()
+    assert _detail(engine) == f"{NOTES}/.kbignore cannot be read: Permission denied."
+    assert engine.source_state() == ("paused", "unreadable")
+    assert engine.found(word(1)) == [f"{NOTES}/n1.md"]

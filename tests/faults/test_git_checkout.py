@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
@@ -125,7 +125,7 @@ class Watcher:
 
 
 def test_branches_checked_out_to_and_fro_leave_the_index_of_a_clean_run(
-    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, home: Path, told: Callable[[str], None]
 ) -> None:
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     root, device = tmp_path / "repository", HashDevice()
@@ -146,8 +146,7 @@ def test_branches_checked_out_to_and_fro_leave_the_index_of_a_clean_run(
             seconds = time.monotonic() - begun
         reached, problems = index(engine), engine.kb.check()
         texts = [text for texts, query in device.batches if not query for text in texts]
-    with capsys.disabled():
-        print(f"\n{2 * ROUNDS} checkouts of {FILES} files: settled after {seconds:.0f} s, {watcher.searches} searches")
+    told(f"{2 * ROUNDS} checkouts of {FILES} files: settled after {seconds:.0f} s, {watcher.searches} searches beside")
     assert watcher.missed == []
     assert watcher.searches > 20
     assert problems == []

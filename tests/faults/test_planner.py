@@ -9,7 +9,7 @@ import errno
 import os
 import random
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 import pytest
@@ -149,12 +149,12 @@ class Shaken:
         assert len(self.planned.embedded) == len(set(self.planned.embedded))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _counted(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _counted(told: Callable[[str], None]) -> Iterator[None]:
+    COUNTS.update(dict.fromkeys(COUNTS, 0))
     yield
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print(f"\nT1: seed {SEED}, " + ", ".join(f"{count} {name}" for name, count in COUNTS.items()))
+    if COUNTS["examples"]:
+        told(f"T1: seed {SEED}, " + ", ".join(f"{count} {name}" for name, count in COUNTS.items()))
 
 
 @seed(SEED)

@@ -6,7 +6,7 @@ and made short, by `python -m tests.faults.trinity_replay SEED`; what comes of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -21,9 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
-def test_whatever_happens_the_index_becomes_what_a_clean_run_makes(
-    part: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_whatever_happens_the_index_becomes_what_a_clean_run_makes(part: int, told: Callable[[str], None]) -> None:
     counts = Counts()
     for seed in range(part, EXAMPLES, _PARTS):
         with playing(counts) as play:
@@ -31,8 +29,7 @@ def test_whatever_happens_the_index_becomes_what_a_clean_run_makes(
                 play.run(drawn(seed, STEPS))
             except AssertionError as error:
                 raise AssertionError(f"seed {seed}: {error}") from error
-    with capsys.disabled():
-        print(f"\nT2 part {part}: {counts}")
+    told(f"T2 part {part}: {counts}")
     assert counts.steps == EXAMPLES // _PARTS * STEPS
     # Where trouble is not made any more, nothing is shown.
     assert min(counts.crashes, counts.killed_at_a_look, counts.full_disks, counts.bad_deeds, counts.settles) > 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,7 +71,7 @@ def test_the_same_seed_makes_the_same_trace() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_w08_to_w12_after_any_trace_and_a_rescan_the_index_is_that_of_a_clean_run(
-    disk: WatchedDisk, ground: Path, home: Path, seed: int
+    disk: WatchedDisk, ground: Path, home: Path, seed: int, told: Callable[[str], None]
 ) -> None:
     """W08 W09 W10 W11 W12: mixed at random. Without the rescan nothing is asserted: that is the events' quality."""
     roots = [ground / name for name in ROOTS]
@@ -88,7 +88,7 @@ def test_w08_to_w12_after_any_trace_and_a_rescan_the_index_is_that_of_a_clean_ru
     disk.settle()
     by_marks = differing(disk, roots)
     disk.rescan()
-    print(
+    told(
         f"T7 seed {seed}: {len(steps)} steps, {len(on_disk(roots))} files at the end; events alone leave "
         f"{wrong / max(looks, 1):.1f} files to the rescan, walks that events asked for {by_marks}"
     )

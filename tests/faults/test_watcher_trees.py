@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,9 @@ def live_paths(disk: WatchedDisk, below: Path) -> int:
     return sum(path.startswith(prefix) for (path,) in disk.read("SELECT path FROM origins WHERE live = 1"))
 
 
-def test_w08_no_file_is_missed_in_folders_made_at_once(disk: WatchedDisk, ground: Path) -> None:
+def test_w08_no_file_is_missed_in_folders_made_at_once(
+    disk: WatchedDisk, ground: Path, told: Callable[[str], None]
+) -> None:
     """W08: 200 chains of random depth; by the walk that the new folders ask for, with no timer."""
     depths = random.Random(8)
     wanted = set()
@@ -65,9 +67,9 @@ def test_w08_no_file_is_missed_in_folders_made_at_once(disk: WatchedDisk, ground
         (folder / "file.md").write_text(f"chain{number}\n")
         wanted.add(str(folder / "file.md"))
     disk.hear()
-    told = len(wanted & disk.told)
+    heard = len(wanted & disk.told)
     disk.settle()
-    print(f"W08: {told} of {len(wanted)} files told by events alone")
+    told(f"W08: {heard} of {len(wanted)} files told by events alone")
     assert wanted <= {os.fsdecode(path) for (path,) in disk.read("SELECT path FROM files WHERE state = 'indexed'")}
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -84,9 +83,7 @@ def is_shown(row: str, pieces: list[Piece]) -> bool:
 
 
 @pytest.mark.parametrize("language", list(WANTED))
-def test_every_line_is_in_a_chunk_and_no_chunk_is_above_the_limit(
-    language: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_line_is_in_a_chunk_and_no_chunk_is_above_the_limit(language: str, told: Callable[[str], None]) -> None:
     counter, model = HuggingFaceCounter(str(TOKENIZER)), Tokenizer.from_file(str(TOKENIZER))
     model.no_truncation()
     model.no_padding()
@@ -107,11 +104,10 @@ def test_every_line_is_in_a_chunk_and_no_chunk_is_above_the_limit(
         lines += text.removesuffix("\n").count("\n") + 1
         chunks += len(made)
         longest = max(longest, *(chunk.token_count for chunk in made))
-    with capsys.disabled():
-        sys.stdout.write(
-            f"\n{language}: {len(paths)} files ({len(named)} with functions), {lines} lines, {chunks} chunks, "
-            f"the longest of {longest} tokens, {len(missing)} files with lines in none\n"
-        )
+    told(
+        f"{language}: {len(paths)} files ({len(named)} with functions), {lines} lines, {chunks} chunks, "
+        f"the longest of {longest} tokens, {len(missing)} files with lines in none"
+    )
     assert missing == {}
     assert longest <= LIMITS.max_tokens
 
