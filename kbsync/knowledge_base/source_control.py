@@ -97,6 +97,8 @@ def _next_step(row: SourceRow) -> str:
         return "`kbsync sources resume` goes on with it."
     if row.state == "paused" and row.reason in ("empty", "replaced"):
         return "`kbsync sources confirm` takes it as it is now."
+    if row.state == "held":
+        return "`kbsync sources confirm` hides what is missing."
     if row.state == "paused":
         return "It goes on by itself when it is back; `kbsync sources remove` takes it out."
     return "`kbsync sources list` shows how each one is doing."

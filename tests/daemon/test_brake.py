@@ -340,6 +340,10 @@ def test_a_persons_word_where_nothing_waits_for_it_is_refused_with_the_next_step
     with pytest.raises(UsageError, match="sources resume"):
         control.confirm(NOTES)
     control.resume(NOTES)
+    _remove(filled, 0, 25)
+    filled.rescan()
+    with pytest.raises(UsageError, match="sources confirm"):
+        control.resume(NOTES)
     world.fs.rename(NOTES, "/simulated/away")
     filled.rescan()
     with pytest.raises(UsageError, match="is not there"):

@@ -81,6 +81,8 @@ def test_an_overflow_is_told_by_the_watcher_whose_queue_it_was_and_by_no_other(
 
 
 def test_an_error_in_the_sink_is_logged_and_the_watcher_goes_on(root: Path, reports: Reports) -> None:
+    """W07"""
+
     def sink(change: Change) -> None:
         if change.path.endswith("bad.md"):
             raise ValueError("planted")
