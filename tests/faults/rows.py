@@ -45,7 +45,7 @@ def ids_in(docstring: str | None) -> list[str]:
     return [] if told is None else re.findall(r"[A-Z]\d\d", told[1])
 
 
-def tests_by_id(folder: Path = TESTS) -> dict[str, list[str]]:
+def carriers(folder: Path = TESTS) -> dict[str, list[str]]:
     """Return the node ids of the tests that carry each id; a whole file where its own docstring does."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
@@ -62,7 +62,7 @@ def tests_by_id(folder: Path = TESTS) -> dict[str, list[str]]:
 
 def rows(groups: Sequence[str]) -> list[Row]:
     """Return the page's rows of these groups (letters) with their tests, each once, in the page's order."""
-    tests = tests_by_id()
+    tests = carriers()
     told = dict(reversed(_ROW.findall(page().read_text(encoding="utf-8"))))
     return [Row(number, told[number], tuple(tests.get(number, ()))) for number in sorted(told) if number[0] in groups]
 

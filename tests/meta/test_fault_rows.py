@@ -28,7 +28,7 @@ def test_ids_are_read_from_the_start_of_docstrings_only(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(
         'def test_b():\n    """W05, W06 and F01: three."""\n\ndef test_c():\n    pass\n'
     )
-    assert rows.tests_by_id(tmp_path) == {
+    assert rows.carriers(tmp_path) == {
         "F01": [f"{tmp_path.name}/test_one.py::test_b"],
         "F22": [f"{tmp_path.name}/test_whole.py"],
         "W05": [f"{tmp_path.name}/test_one.py::test_b"],
