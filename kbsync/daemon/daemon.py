@@ -204,6 +204,7 @@ class Daemon:
         if now - self._supervised_at >= _SUPERVISE_EVERY_S:
             self._supervised_at = now
             self.loops.watchers.supervise()
+            self.loops.rescans.mark_held()
         held = [job.id for worker in self.loops.workers if (job := worker.job) is not None]
         if held and now - self._leases_at >= _LEASES_EVERY_S:
             self._leases_at = now

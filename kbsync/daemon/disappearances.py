@@ -42,11 +42,13 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What was written: how many paths were hidden or moved, and jobs queued. `again`: a second look is wanted soon."""
+    """What was written: how many paths were hidden or moved, and jobs queued.
+
+    `gone_lately`: as in `guard.is_too_much`; `again`: a second look is wanted soon.
+    """
 
     conclusion: Conclusion
-    lost: int
-    known: int
+    gone_lately: int
     hidden: int
     queued: int
     again: bool
@@ -112,7 +114,7 @@ class Disappearances:
             absences.forget(paths)
         absences.forget(moved)
         again = bool(missing.early or waiting)
-        return Followed(conclusion, absent.lost, absent.known, hidden + len(moved), queued, again)
+        return Followed(conclusion, absent.gone_lately, hidden + len(moved), queued, again)
 
     def moved(self, moves: Sequence[Move]) -> list[Move]:
         """Write moves; return those that were still as they had been seen."""

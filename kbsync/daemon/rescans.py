@@ -19,6 +19,8 @@ log = structlog.stdlib.get_logger(__name__)
 _LONGEST_SLEEP_S = 5.0
 # A source marked by events is walked at most for a fifth of the time, however fast the marks come.
 _MARK_GAP_S, _MARK_GAP_SHARE = 1.0, 4.0
+# What the brake holds is looked for again this often, and for a twentieth of the time at most: files come back.
+_HELD_GAP_S, _HELD_GAP_SHARE = 10.0, 19.0
 # The second look comes this much after its time, so that rounding never makes it too early.
 _LOOKS_SLACK_S = 0.05
 
@@ -73,6 +75,20 @@ class Rescans:
         gap = max(_MARK_GAP_S, _MARK_GAP_SHARE * wanted.seconds)
         due_at = max(self._clock.monotonic(), wanted.ended_at + gap)
         wanted.due_at = due_at if wanted.due_at is None else min(wanted.due_at, due_at)
+
+    def mark_held(self) -> None:
+        """Have the sources that the brake holds walked, where their last walk was a while ago."""
+        now = self._clock.monotonic()
+        with self._lock:
+            held = [
+                source_id
+                for source_id, scan in self.last.items()
+                if scan.state == "held"
+                and (wanted := self._wanted.get(source_id)) is not None
+                and now - wanted.ended_at >= max(_HELD_GAP_S, _HELD_GAP_SHARE * wanted.seconds)
+            ]
+        for source_id in held:
+            self.mark(source_id, "held")
 
     def request_all(self) -> int:
         """Have every source walked now; return a ticket for `answered`."""

@@ -305,7 +305,8 @@ class SourceWalks:
         if followed.conclusion.state == "held":
             held = followed.conclusion.held
             count = f"{held.missing} of {held.known}" if held is not None else "Many"
-            detail = f"{count} files are missing; what was in them stays searchable. {confirm} hides it."
+            before = f", after {followed.gone_lately} within the last hour" if followed.gone_lately else ""
+            detail = f"{count} files are missing{before}; what was in them stays searchable. {confirm} hides it."
             return "held", None, detail
         watching = "polling" if self._is_polled(source.id) else "watching"
         lost = guard.lost_mounts(identity, walk.mounts)

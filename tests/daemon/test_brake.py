@@ -175,6 +175,21 @@ def test_a_clock_that_jumps_hides_nothing_that_is_held(filled: SimulatedEngine, 
         assert _current(filled) == 60
 
 
+def test_what_is_held_is_let_go_soon_after_the_files_are_back_whatever_events_tell(filled: SimulatedEngine) -> None:
+    _remove(filled, 0, 25)
+    filled.rescan()
+    assert filled.source_state() == ("held", None)
+    filled.loops.rescans.mark_held()
+    assert not filled.loops.rescans.pending(), "looked for a moment ago"
+    for number in range(25):
+        filled.fs.write(_path(number), f"# Note {number}\n\n{word(number)} in {NOTES}".encode())
+    filled.clock.advance(11)
+    filled.loops.rescans.mark_held()
+    filled.settle()
+    assert filled.source_state() == ("watching", None)
+    assert _current(filled) == 60
+
+
 def test_two_halves_within_an_hour_count_together(filled: SimulatedEngine) -> None:
     """F27: 18 of 60 may go, and not 18 more right after."""
     _remove(filled, 0, 18)
@@ -183,6 +198,7 @@ def test_two_halves_within_an_hour_count_together(filled: SimulatedEngine) -> No
     _remove(filled, 18, 36)
     filled.rescan()
     assert (filled.source_state(), _current(filled)) == (("held", None), 42)
+    assert "18 of 60 files are missing, after 18 within the last hour;" in str(filled.kb.sources()[0][0].detail)
     filled.clock.advance(2 * HOUR_S)
     filled.rescan()
     assert (filled.source_state(), _current(filled)) == (("watching", None), 24)
