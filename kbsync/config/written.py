@@ -46,7 +46,7 @@ def _without_none(value: Any) -> Any:
 def template() -> str:
     """Return a configuration in which everything is said and nothing is set: every setting commented out, explained."""
     lines = ["# kbsync's configuration. `kbsync config check` finds mistakes. A running daemon follows changes of the"]
-    lines += ["# sources and of rescan_s at once, of everything else at its next start.", ""]
+    lines += ["# sources, rescan_s and max_missing_share at once, of all else at its next start.", ""]
     sections: list[str] = []
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
