@@ -75,9 +75,13 @@ def delete_of(connection: apsw.Connection, document_id: int) -> None:
 
 
 def live_paths(connection: apsw.Connection, document_id: int) -> list[str]:
-    """Return the paths that hold this document now, lexically first one first (by raw bytes)."""
+    """Return the paths that hold this document now, lexically first one first (by raw bytes).
+
+    Those of inboxes come last: there the file is not any more.
+    """
     rows = connection.execute(
-        "SELECT DISTINCT path FROM origins WHERE document_id = ? AND live = 1 AND path IS NOT NULL ORDER BY path",
+        "SELECT path FROM origins WHERE document_id = ? AND live = 1 AND path IS NOT NULL "
+        "GROUP BY path ORDER BY min(kind = 'inbox'), path",
         (document_id,),
     )
     return [os.fsdecode(path) for (path,) in rows]

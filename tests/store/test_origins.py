@@ -146,3 +146,12 @@ def test_paths_are_ordered_by_their_bytes(connection: apsw.Connection, first: in
         origins.add(connection, first, at(os.fsdecode(path)), NOW)
     expected = [os.fsdecode(path) for path in sorted([*raw, NOTE.encode()])]
     assert origins.live_paths(connection, first) == expected
+
+
+def test_a_path_whose_file_an_inbox_took_is_named_after_those_that_are_there(
+    connection: apsw.Connection, first: int
+) -> None:
+    taken_in: OriginKind = "inbox"
+    for kind, path in ((taken_in, "/a/inbox/one.md"), ("added", "/z/one.md"), (taken_in, NOTE)):
+        origins.add(connection, first, Origin(kind, path, None), NOW)
+    assert origins.live_paths(connection, first) == [NOTE, "/z/one.md", "/a/inbox/one.md"]
