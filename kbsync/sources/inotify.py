@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import warnings
 from collections.abc import Callable
 
 from watchdog.events import FileSystemEvent
@@ -14,6 +15,10 @@ from watchdog.observers.inotify_c import InotifyFD, Mask, WatchDescriptor
 from kbsync.sources.coverage import WalkedFolders, is_within, kernel_watches, to_watch_anew
 
 _NO_WATCH = WatchDescriptor(-1)
+
+# watchdog tells, with its whole table, of a watch that it meets twice while folders are made fast. Nothing is lost by it:
+# the kernel has one watch for a folder, and walks compare.
+warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
 
 
 class FolderWatches(InotifyWatchGroup):
