@@ -16,8 +16,8 @@ from kbsync.sources.coverage import WalkedFolders, is_within, kernel_watches, to
 
 _NO_WATCH = WatchDescriptor(-1)
 
-# watchdog tells, with its whole table, of a watch that it meets twice while folders are made fast. Nothing is lost by it:
-# the kernel has one watch for a folder, and walks compare.
+# watchdog tells, with its whole table, of a watch that it meets twice while folders are made fast. Nothing is lost by
+# it: the kernel has one watch for a folder, and walks compare.
 warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
 
 
