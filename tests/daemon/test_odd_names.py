@@ -39,7 +39,8 @@ def test_a_file_that_kbsync_died_of_is_buried_at_the_next_start(
         assert job is not None
         engine = started()
     assert engine.state(path) == (FileState.FAILED, Reason.CRASHED)
-    assert r"caf\xe9.md was being read" in engine.why(path).detail
+    assert r"caf\xe9.md was being read" in engine.read("SELECT error FROM jobs WHERE state = 'failed'")[0][0]
+    assert "it was being read whenever kbsync died" in engine.why(path).detail
 
 
 def test_known_content_that_is_added_gets_a_stored_copy_under_its_own_name(engine: SimulatedEngine) -> None:
