@@ -80,6 +80,10 @@ class UsageError(KbsyncError):
     """The request itself is wrong (exit code 2, HTTP 400)."""
 
 
+class Unconfirmed(UsageError):
+    """Nothing was done: the request needs a person's yes, which it did not carry (exit code 5, HTTP 409)."""
+
+
 class NotFound(KbsyncError):
     """What was asked for is not there (exit code 3, HTTP 404)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +14,12 @@ from tomlkit.items import AoT
 
 from kbsync.config.locations import making_private
 from kbsync.config.settings import load_settings
+from kbsync.config.variables import refuse_embedder_fixed, refuse_sources_fixed
 from kbsync.errors import ConfigurationError, NotFound, UsageError
 from kbsync.model import SourceMode
 
-SOURCES_VARIABLE = "KBSYNC_SOURCES"
-EMBEDDER_VARIABLE = "KBSYNC_MODELS__EMBEDDER"
+# At the start of a text: lines with a key each, and then at once the head of a table.
+_KEYS_BEFORE_A_TABLE = re.compile(r"\A((?:[\w-]+ *=[^\n]*\n)*)(?=\[)")
 
 
 def add_source(
@@ -27,7 +29,14 @@ def add_source(
 
     Raises UsageError where it is no folder, is listed already, or lies inside (or around) a listed one.
     """
-    _refuse_where_fixed()
+    resolved = followable(config_file, path)
+    with _alone(config_file):
+        return _add(config_file, resolved, recursive, ignore, mode)
+
+
+def followable(config_file: str, path: str) -> str:
+    """Return the resolved path of a folder that `add_source` would add. Raises as that does, and writes nothing."""
+    refuse_sources_fixed(os.environ)
     resolved = os.path.realpath(os.path.expanduser(path))
     if not os.path.isdir(resolved):
         raise UsageError(f"{path} is not a folder.", hint="Give a folder that exists.")
@@ -37,17 +46,21 @@ def add_source(
         raise UsageError(
             f"{resolved} has bytes in its name that are no UTF-8; config.toml cannot hold it.", hint="Rename it first."
         ) from error
-    with _alone(config_file):
-        return _add(config_file, resolved, recursive, ignore, mode)
+    _refuse_covered(_parse(config_file), resolved)
+    return resolved
 
 
-def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ...], mode: SourceMode) -> str:
-    document = _parse(config_file)
+def _refuse_covered(document: tomlkit.TOMLDocument, resolved: str) -> None:
     listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
     if resolved in listed:
         raise UsageError(f"{resolved} is a source already.")
     for other, known in zip(listed, _entries(document), strict=True):
         _refuse_nested(resolved, other, covered=bool(known.get("recursive", True)))
+
+
+def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ...], mode: SourceMode) -> str:
+    document = _parse(config_file)
+    _refuse_covered(document, resolved)
     entry = tomlkit.table()
     entry["path"] = resolved
     if mode != "mirror":
@@ -59,8 +72,16 @@ def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ..
     if not isinstance(document.get("sources"), AoT) and not document.get("sources"):
         document["sources"] = tomlkit.aot()  # absent, or written as an empty list
     _entries(document).append(entry)
-    _replace(config_file, tomlkit.dumps(document))
+    _replace(config_file, _set_apart(tomlkit.dumps(document), resolved))
     return resolved
+
+
+def _set_apart(text: str, resolved: str) -> str:
+    """Return the file with an empty line around the entry of a folder, which is listed once."""
+    before, head, after = text.partition(f"[[sources]]\npath = {tomlkit.item(resolved).as_string()}\n")
+    if head and before and not before.endswith("\n\n"):
+        before += "\n"
+    return before + head + _KEYS_BEFORE_A_TABLE.sub(r"\1\n", after, count=1)
 
 
 def _refuse_nested(resolved: str, other: str, *, covered: bool) -> None:
@@ -79,8 +100,7 @@ def _refuse_nested(resolved: str, other: str, *, covered: bool) -> None:
 
 def set_embedder(config_file: str, embedder: str) -> None:
     """Write which embedding model is used. Raises UsageError where a variable says so."""
-    fixed = next((name for name in sorted(os.environ) if name.upper() == EMBEDDER_VARIABLE), None)
-    _refuse_variable("The embedding model comes", fixed)
+    refuse_embedder_fixed(os.environ)
     with _alone(config_file):
         document = _parse(config_file)
         if "models" not in document:
@@ -89,23 +109,9 @@ def set_embedder(config_file: str, embedder: str) -> None:
         _replace(config_file, tomlkit.dumps(document))
 
 
-def _refuse_where_fixed() -> None:
-    """A variable beats the file: what is written there would change nothing."""
-    fixed = next((name for name in sorted(os.environ) if name.upper().split("__")[0] == SOURCES_VARIABLE), None)
-    _refuse_variable("The sources come", fixed)
-
-
-def _refuse_variable(what: str, fixed: str | None) -> None:
-    if fixed is not None:
-        raise UsageError(
-            f"{what} from the variable {fixed}, which beats config.toml.",
-            hint=f"Change or unset {fixed} (of the daemon, where one runs).",
-        )
-
-
 def remove_source(config_file: str, path: str) -> str:
     """Take a folder out of `[[sources]]` and return its resolved path. Raises NotFound where it is not listed."""
-    _refuse_where_fixed()
+    refuse_sources_fixed(os.environ)
     resolved = os.path.realpath(os.path.expanduser(path))
     with _alone(config_file):
         return _remove(config_file, resolved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,6 +74,11 @@ class Locations:
         return os.path.join(self.state_dir, "heartbeat")
 
     @property
+    def opened_dir(self) -> str:
+        """Copies of documents that were opened with a program of the desktop. Not made before there are any."""
+        return os.path.join(self.state_dir, "opened")
+
+    @property
     def log_file(self) -> str:
         return os.path.join(self.log_dir, "kbsync.log")
 
@@ -105,6 +111,10 @@ class Locations:
         # TMPDIR may be long as well; every Unix has /tmp.
         short = temporary if len(os.fsencode(temporary)) <= SOCKET_PATH_LIMIT // 2 else "/tmp"
         return os.path.join(tempfile.mkdtemp(prefix="kbsync-", dir=short), "kbsync.sock")
+
+    def forget_opened(self) -> None:
+        """Remove the copies of documents that were opened: for a start, when their programs have long read them."""
+        shutil.rmtree(self.opened_dir, ignore_errors=True)
 
     def forget_socket(self, path: str) -> None:
         """Remove the temporary folder that `socket_path` made, if it made one."""

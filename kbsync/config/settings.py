@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from kbsync.config.variables import SOURCES_VARIABLE
 from kbsync.errors import ConfigurationError
 from kbsync.model import ChunkLimits, OcrMode, SourceMode, WatchMode
 
@@ -112,7 +113,7 @@ class Settings(BaseSettings):
         default=0.3, gt=0, le=1, description="a larger share of a folder missing at once, over 20 files, is held"
     )
     keep_versions_days: float | Literal["forever"] = Field(
-        default=30, description="older versions and what is gone are kept so many days; or forever"
+        default=30, description='older versions and what is gone are kept so many days; or "forever"'
     )
     encodings: tuple[str, ...] = Field(
         default=(), description="what old text files are in, such as shift_jis: it decides where the bytes leave doubt"
@@ -271,10 +272,29 @@ _SAID = {
 }
 
 
-def _setting_of(mistake: ErrorDetails) -> str:
-    """Return which setting is meant: of one that may be of several kinds, pydantic names the kind as well."""
-    parts = [str(part) for part in mistake["loc"]]
+def _setting_of(mistake: ErrorDetails, values: Mapping[str, Any]) -> str:
+    """Return which setting is meant: of one that may be of several kinds, pydantic names the kind as well.
+
+    A source is named by its folder; without one by its place in the list, counted from 1.
+    """
+    loc = mistake["loc"]
+    if len(loc) > 1 and loc[0] == "sources" and isinstance(loc[1], int):
+        inside = ".".join(str(part) for part in loc[2:])
+        return " of ".join(part for part in (inside, f"source {_folder_of(values, loc[1])}") if part)
+    parts = [str(part) for part in loc]
     return ".".join(part for part in parts if part != "str" and "[" not in part) or "settings"
+
+
+def _folder_of(values: Mapping[str, Any], index: int) -> str:
+    """Return how a source is named in a message. Nothing of it has been checked yet; a variable beats the file."""
+    number = f"number {index + 1}"
+    if any(name.upper().startswith(SOURCES_VARIABLE) for name in os.environ):
+        return number
+    try:
+        folder = values["sources"][index]["path"]
+    except (LookupError, TypeError):
+        return number
+    return f"{folder} ({number})" if isinstance(folder, str) and folder.isprintable() else number
 
 
 def _said(mistake: ErrorDetails) -> str:
@@ -291,7 +311,7 @@ def _checked(values: Mapping[str, Any], config_file: str) -> Settings:
     except ValidationError as error:
         said: dict[str, list[str]] = {}
         for mistake in error.errors():
-            said.setdefault(_setting_of(mistake), []).append(_said(mistake))
+            said.setdefault(_setting_of(mistake, values), []).append(_said(mistake))
         mistakes = "; ".join(f"{setting}: {', or '.join(sentences)}" for setting, sentences in said.items())
         raise ConfigurationError(
             f"The configuration cannot be used ({config_file} and KBSYNC_* variables): {mistakes}.",

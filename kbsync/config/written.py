@@ -40,6 +40,8 @@ def _add_unset(table: Any, values: dict[str, Any]) -> None:
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # as it was written: 30 days, not 30.0
     return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kbsync.clock import Clock
-from kbsync.filesystem import FileSystem
-from kbsync.knowledge_base import commits
+from kbsync.filesystem import FileSystem, as_text
+from kbsync.knowledge_base import commits, moving
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.model import Priority, Source
 from kbsync.sources import guard
@@ -124,7 +124,7 @@ class Disappearances:
 
         def write(connection: Connection) -> list[Move]:
             there = {move.source_id for move in moves if sources.exists(connection, move.source_id)}
-            return [move for move in moves if move.source_id in there and commits.moved(connection, move, now)]
+            return [move for move in moves if move.source_id in there and moving.follow(connection, move, now)]
 
         return self._writer.run(write)
 
@@ -198,12 +198,28 @@ class Disappearances:
             queued = 0
             for path in paths:
                 document_id = origins.end_path(connection, path, "missing", now)
-                events.record(connection, "gone", now, source_id=source.id, path=path, document_id=document_id)
+                elsewhere = None if document_id is None else self._arrived_at(connection, document_id, now)
+                kind = "gone" if elsewhere is None else "moved"
+                events.record(
+                    connection,
+                    kind,
+                    now,
+                    source_id=source.id,
+                    path=path,
+                    document_id=document_id,
+                    detail=None if elsewhere is None else as_text(elsewhere),
+                )
                 if document_id is not None:
                     queued += commits.follow_first_path(connection, document_id, now)
             return queued
 
         return self._writer.run(hide) if paths else 0
+
+    def _arrived_at(self, connection: Connection, document_id: int, now: float) -> str | None:
+        """Return the path that holds a document since a moment: events told of the new name before the old one went."""
+        begun = now - self._longest_wait_s
+        held = origins.live_of(connection, [document_id])
+        return next((one.path for one in reversed(held) if one.kind == "path" and one.since >= begun), None)
 
 
 def _candidates(

@@ -306,8 +306,8 @@ class SourceWalks:
             held = followed.conclusion.held
             count = f"{held.missing} of {held.known}" if held is not None else "Many"
             before = f", after {followed.gone_lately} within the last hour" if followed.gone_lately else ""
-            detail = f"{count} files are missing{before}; what was in them stays searchable. {confirm} hides it."
-            return "held", None, detail
+            missing = f"In {path} {count} files are missing{before}"
+            return "held", None, f"{missing}; what was in them stays searchable. {confirm} hides it."
         watching = "polling" if self._is_polled(source.id) else "watching"
         lost = guard.lost_mounts(identity, walk.mounts)
         if lost:

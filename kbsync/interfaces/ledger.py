@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from kbsync.compose import Engine
 from kbsync.errors import NotFound, UsageError
@@ -17,8 +18,10 @@ from kbsync.interfaces.records import (
     why_record,
 )
 from kbsync.interfaces.values import LARGEST_LIMIT, in_range, known_job_state
-from kbsync.knowledge_base.difference import difference
+from kbsync.knowledge_base.difference import Difference, differences, of_source
+from kbsync.knowledge_base.explain import Explanation
 from kbsync.knowledge_base.unseen import Looks
+from kbsync.model import Source
 from kbsync.reasons import FileState
 from kbsync.store.jobs import JobRow
 
@@ -37,16 +40,20 @@ class Ledger:
         engine, path = self._engine, absolute_path(path)
         looks = Looks(engine.seams.fs, engine.own, engine.kb.adding)
         try:
-            found = looks.made_exact(engine.sources.all(), engine.kb.why(path))
+            found = looks.made_exact(engine.sources.all(), engine.kb.why(path, engine.settings.keep_days))
             if found.state is FileState.GONE and not self._is_held(found.document_id, path):
                 # It may be there, below a folder that a rule leaves out by now: that the ledger does not tell.
-                found = looks.unseen(engine.sources.all(), path) or found
+                found = self._looked(looks, path) or found
         except NotFound:
-            looked = looks.unseen(engine.sources.all(), path)
+            looked = self._looked(looks, path)
             if looked is None:
                 raise
             found = looked
         return why_record(found)
+
+    def _looked(self, looks: Looks, path: str) -> Explanation | None:
+        found, held_up = looks.unseen(self._engine.sources.all(), path), self._engine.kb.held_up(path)
+        return found if found is None or held_up is None else replace(found, detail=f"{found.detail} {held_up}")
 
     def history(self, path: str | None = None, limit: int = 100) -> Record:
         """Return `{events, total}`, newest first: of a path and what is below it, or of everything."""
@@ -58,17 +65,28 @@ class Ledger:
         """Return `{changes, total, notices}`: what a rescan would find, by source and path. Raises NotFound."""
         in_range(limit, 0)
         engine = self._engine
-        sources, most_share = engine.sources.all(), engine.settings.max_missing_share
-        if source is not None:
+        followed = engine.sources.all()
+        if source is None:
+            found = self._differences(followed)
+            changes = [change for one in found for change in one.changes]
+            notices = [notice for one in found for notice in one.notices]
+        else:
             wanted = os.path.realpath(absolute_path(source))
-            sources = [one for one in sources if one.path == wanted]
-            if not sources:
+            asked = next((one for one in followed if one.path == wanted), None)
+            if asked is None:
                 raise NotFound(f"{source} is not a source.", hint="`kbsync sources list` shows them.")
-        now = engine.seams.clock.now()
-        found = [difference(engine.seams.fs, engine.readers, engine.own, one, now, most_share) for one in sources]
-        changes = [change_record(change) for one in found for change in one.changes]
-        notices = [notice for one in found for notice in one.notices]
-        return {"changes": changes[:limit], "total": len(changes), "notices": notices}
+            found = self._differences([asked])
+            if any(change.change == "gone" for change in found[0].changes) or found[0].notices:
+                # What is missing here may have moved into another one.
+                found = self._differences([asked, *(one for one in followed if one != asked)])
+            changes, notices = of_source(found, asked), list(found[0].notices)
+        records = [change_record(change) for change in changes]
+        return {"changes": records[:limit], "total": len(records), "notices": notices}
+
+    def _differences(self, followed: Sequence[Source]) -> list[Difference]:
+        engine = self._engine
+        now, most_share = engine.seams.clock.now(), engine.settings.max_missing_share
+        return differences(engine.seams.fs, engine.readers, engine.own, followed, now, most_share)
 
     def jobs(self, state: str | None = None, limit: int = 100) -> Record:
         """Return `{jobs, total}`, newest first."""
@@ -162,6 +180,8 @@ class Ledger:
 
     def _document_at(self, path: str) -> int:
         found = self._engine.kb.why(absolute_path(path))
+        if found.files is not None:
+            raise UsageError(f"{path} is a folder; name a file.", hint="`kbsync why` with it says what is in it.")
         if found.document_id is None:
             raise NotFound(
                 f"Nothing is indexed of {path}: it is {found.state}.", hint="`kbsync why` with it tells more."

@@ -6,13 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 
 from kbsync.compose import Engine
-from kbsync.config import file as config_file
-from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
 from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile
 from kbsync.interfaces import notices as told
+from kbsync.interfaces.folders import Folders
 from kbsync.interfaces.hints import hint_of
-from kbsync.interfaces.ledger import Ledger
 from kbsync.interfaces.narrowing import EVERYTHING, Narrowing
 from kbsync.interfaces.paths import absolute_path
 from kbsync.interfaces.records import (
@@ -24,8 +22,6 @@ from kbsync.interfaces.records import (
     reindex_notices,
     reindex_record,
     search_record,
-    shown_path,
-    source_record,
     time_of,
 )
 from kbsync.interfaces.values import (
@@ -38,16 +34,13 @@ from kbsync.interfaces.values import (
     known_ocr,
     known_scope,
 )
-from kbsync.model import IngestOptions, Source, SourceMode
-from kbsync.sources.ignore import rules_for
+from kbsync.model import IngestOptions
 from kbsync.version import version
 
 LIMIT = LARGEST_LIMIT
-# A folder is counted for so many seconds at most: whoever asks waits.
-_SURVEY_S = 5.0
 
 
-class Operations(Ledger):
+class Operations(Folders):
     """What an open engine can be asked, with its daemon or without. Any thread may ask.
 
     Paths come in and go out as text; bytes that are no UTF-8 travel as surrogate escapes on the way in.
@@ -56,8 +49,7 @@ class Operations(Ledger):
     def __init__(
         self, engine: Engine, daemon: Daemon | None, endpoints: Sequence[str] = (), notices: Sequence[str] = ()
     ) -> None:
-        super().__init__(engine)
-        self._daemon = daemon
+        super().__init__(engine, daemon)
         self._endpoints = list(endpoints)
         self._standing_notices = list(notices)
 
@@ -199,19 +191,6 @@ class Operations(Ledger):
                     wanted.append({"path": path, "type": found[0], "size_bytes": found[1]})
         return {"wanted": wanted, "skipped": skipped, "failed": failed}
 
-    def survey(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
-        """Return `{files, size_bytes, complete, by_type: {type: {files, size_bytes}}}` of a folder, within seconds."""
-        found = self._engine.kb.adding.survey(
-            os.path.realpath(absolute_path(path)), recursive=recursive, ignore=tuple(ignore), within_s=_SURVEY_S
-        )
-        by_type = {kind: {"files": count, "size_bytes": found.sizes[kind]} for kind, count in found.files.items()}
-        return {
-            "files": sum(found.files.values()),
-            "size_bytes": sum(found.sizes.values()),
-            "complete": found.complete,
-            "by_type": by_type,
-        }
-
     def upload(
         self,
         name: str,
@@ -251,61 +230,6 @@ class Operations(Ledger):
         """Take a document out of the index: `{removed: {...}}`."""
         return {"removed": document_record(self._engine.kb.remove_document(document_id), [])}
 
-    def sources(self) -> Record:
-        """Return `{sources, total}`: the configured folders and how they are doing."""
-        rows, counts = self._engine.kb.sources()
-        records = [source_record(row, counts.get(row.id, {}), running=self._daemon is not None) for row in rows]
-        modes = {
-            **{entry.path: entry.mode for entry in self._engine.settings.sources},
-            **{source.path: source.mode for source in self._engine.sources.all()},
-        }
-        for row, record in zip(rows, records, strict=True):
-            record["mode"] = modes.get(row.path, "mirror")
-        if self._daemon is not None:
-            # A walk that finds nothing new writes nothing: only the running daemon knows when it was.
-            for row, record in zip(rows, records, strict=True):
-                if (scan := self._daemon.loops.rescans.last.get(row.id)) is not None:
-                    record["last_scan_at"] = time_of(scan.begun_at)
-        return {"sources": records, "total": len(records)}
-
-    def add_source(
-        self, path: str, *, recursive: bool = True, ignore: Sequence[str] = (), mode: SourceMode = "mirror"
-    ) -> Record:
-        """Write a folder into the configuration and begin to follow it: `{added}`."""
-        # A pattern that cannot be used is refused first.
-        rules_for(Source(0, absolute_path(path), ignore=tuple(ignore)))
-        added = config_file.add_source(
-            self._engine.locations.config_file,
-            absolute_path(path),
-            recursive=recursive,
-            ignore=tuple(ignore),
-            mode=mode,
-        )
-        self._follow()
-        return {"added": shown_path(added)}
-
-    def remove_source(self, path: str) -> Record:
-        """Take a folder out of the configuration; what it held is hidden from search: `{removed}`."""
-        removed = config_file.remove_source(self._engine.locations.config_file, absolute_path(path))
-        self._follow()
-        return {"removed": shown_path(removed)}
-
-    def pause_source(self, path: str) -> Record:
-        """Have a source left alone until it is resumed: `{source}`. Raises NotFound."""
-        return self._controlled(self._engine.source_control.pause(absolute_path(path)).path)
-
-    def resume_source(self, path: str) -> Record:
-        """Go on with a source that was paused: `{source}`. Raises NotFound and UsageError."""
-        return self._controlled(self._engine.source_control.resume(absolute_path(path)).path)
-
-    def confirm_source(self, path: str) -> Record:
-        """Say that what a source misses is gone on purpose: `{source}`. Raises NotFound and UsageError."""
-        return self._controlled(self._engine.source_control.confirm(absolute_path(path)).path)
-
-    def _controlled(self, path: str) -> Record:
-        shown = shown_path(path)
-        return {"source": next(source for source in self.sources()["sources"] if source["path"] == shown)}
-
     def check(self) -> Record:
         """Check that the database is whole."""
         return check_record(self._engine.kb.check())
@@ -338,12 +262,6 @@ class Operations(Ledger):
 
     def _log_failure(self, path: str, error: str) -> None:
         self._engine.error_log.record(path, error, self._engine.seams.clock.now())
-
-    def _follow(self) -> None:
-        if self._daemon is not None:
-            self._daemon.reload()
-        else:
-            self._engine.sources.follow(load_settings(self._engine.locations.config_file))
 
     def _running(self) -> Daemon:
         if self._daemon is None:

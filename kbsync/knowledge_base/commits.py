@@ -11,7 +11,6 @@ from kbsync.filesystem import Stat, as_text
 from kbsync.model import DocumentUpdate, Job, Origin, Priority
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
-from kbsync.sources.moves import Move
 from kbsync.store import documents, events, files, jobs, origins, reindexes
 from kbsync.store.connection import Connection
 
@@ -142,6 +141,8 @@ def _placed(
         if not os.path.exists(stored_path):
             raise RetryLater(Reason.IO, f"The stored copy of {origin.path} was removed at the same moment.")
         documents.set_stored_path(connection, document_id, stored_path, os.path.basename(as_text(origin.path or "")))
+    if job.kind == "staged":
+        files.take_back(connection, content_hash)
     if job.kind == "staged" and origin.path is not None:
         _follow_again(connection, origin.path, now)
     if judged is not None and job.source_id is not None:
@@ -228,6 +229,33 @@ def ended(
     return Outcome(job_state)
 
 
+def is_excluded(connection: Connection, job: Job, content_hash: str) -> bool:
+    """Return whether a job's new path holds what a person took out of the index: a file that moved, or came back."""
+    if job.source_id is None or origins.held_by(connection, job.path) is not None:
+        return False
+    return files.is_removed(connection, content_hash)
+
+
+def excluded(connection: Connection, job: Job, judged: Judged, now: float) -> Outcome:
+    """End a job of which `is_excluded` is true: its path is left out as well, until it is added by hand."""
+    if not job_queue.is_current(connection, job):
+        job_queue.run_again(connection, job, now)
+        return DROPPED
+    if job.source_id is not None:
+        files.account(
+            connection,
+            job.source_id,
+            job.path,
+            judged.stat,
+            FileState.SKIPPED,
+            Reason.REMOVED_BY_YOU,
+            judged.rules,
+            now,
+        )
+    jobs.end(connection, job.id, "skipped", now, reason=Reason.REMOVED_BY_YOU)
+    return Outcome("skipped")
+
+
 def _is_as_indexed(connection: Connection, job: Job, judged: Judged | None) -> bool:
     """Return whether a job looked at the very version of its file that is indexed."""
     known = None if job.source_id is None else files.known(connection, job.source_id, job.path)
@@ -246,51 +274,6 @@ def to_documents(connection: Connection, job: Job, now: float) -> Outcome:
     """Leave a job to the workers of documents."""
     job_queue.to_documents(connection, job, now)
     return DROPPED
-
-
-def moved(connection: Connection, move: Move, now: float) -> bool:
-    """Have a document follow its file to another path, with never a moment between; False where either changed.
-
-    What was not proved by its hash is read again at low priority; so is the first path where the title may follow it.
-    """
-    old, new = move.old, files.known(connection, move.source_id, move.path)
-    still = files.indexed_at(connection, old.source_id, [old.path])
-    if [row[3:] for row in still] != [(old.content_hash, old.document_id)]:
-        return False
-    document = documents.by_id(connection, old.document_id)
-    held = origins.held_by(connection, move.path)
-    if document is None or origins.held_by(connection, old.path) != old.document_id or held is not None:
-        return False
-    if new is not None and new.state is not FileState.WAITING:
-        return False
-    origins.add(connection, old.document_id, Origin("path", move.path, move.source_id), now)
-    origins.end_path(connection, old.path, "missing", now)
-    files.mark_gone(connection, old.source_id, [old.path], now)
-    files.account(
-        connection,
-        move.source_id,
-        move.path,
-        move.stat,
-        FileState.INDEXED,
-        document.reason,
-        move.rules,
-        now,
-        content_hash=old.content_hash,
-        document_id=old.document_id,
-        # Also where its new name makes another type of the same bytes: it may be none.
-        hash_due=not move.proved or file_types.type_of(old.path) != file_types.type_of(move.path),
-    )
-    for kind, source_id, path, other in (
-        ("moved", old.source_id, old.path, move.path),
-        ("arrived", move.source_id, move.path, old.path),
-    ):
-        detail = as_text(other)
-        events.record(connection, kind, now, source_id=source_id, path=path, document_id=old.document_id, detail=detail)
-    if move.proved:
-        follow_first_path(connection, old.document_id, now)
-    else:
-        job_queue.enqueue_path(connection, move.source_id, move.path, move.stat.size, Priority.LOW, now)
-    return True
 
 
 def follow_first_path(connection: Connection, document_id: int, now: float) -> int:

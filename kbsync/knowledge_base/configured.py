@@ -68,7 +68,13 @@ class ConfiguredSources:
 
     def _insert(self, path: str) -> int:
         now = self._clock.now()
-        return self._writer.run(lambda connection: sources.ensure(connection, path, now))
+
+        def insert(connection: Connection) -> int:
+            source_id = sources.ensure(connection, path, now)
+            events.record(connection, "source_added", now, source_id=source_id, path=path)
+            return source_id
+
+        return self._writer.run(insert)
 
     def _forget(self, source_id: int, path: str) -> None:
         now = self._clock.now()

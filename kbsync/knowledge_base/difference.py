@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kbsync.filesystem import FileSystem, as_text
@@ -43,19 +44,49 @@ class Difference:
     notices: tuple[str, ...] = ()
 
 
-def difference(
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a walk over a source found, before moves are paired. `gone`: what it may call gone, sorted."""
+
+    source: Source
+    row: SourceRow | None
+    notices: tuple[str, ...]
+    arrived: tuple[Seen, ...] = ()
+    changes: tuple[Change, ...] = ()
+    gone: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
+
+
+def differences(
     fs: FileSystem,
     readers: Readers,
     own: frozenset[tuple[int, int]],
-    source: Source,
+    followed: Sequence[Source],
     now: float,
     most_share: float,
-) -> Difference:
-    """Walk a source and return what follows; a file that changed a moment ago counts as if it were quiet.
+) -> list[Difference]:
+    """Walk sources and return what follows for each; a file that changed a moment ago counts as if it were quiet.
 
-    A move is told where its inode says so; what a checkout wrote anew is new at one place and gone at the other.
-    `most_share`: above it the brake holds what is missing. `now`: wall time.
+    A move, from one to another too, is told where its inode says so, at its new place; what a checkout wrote anew is
+    new at one place and gone at the other. `most_share`: above it the brake holds what is missing. `now`: wall time.
     """
+    looks = [_looked(fs, readers, own, source, now) for source in followed]
+    moved = _moved(fs, readers, looks)
+    return [_concluded(readers, look, moved, most_share, now) for look in looks]
+
+
+def of_source(found: Sequence[Difference], source: Source) -> list[Change]:
+    """Return the changes in a source, and the moves out of it."""
+    return [
+        change
+        for one in found
+        for change in one.changes
+        if change.source == source.path
+        or (change.before is not None and is_within(change.before, frozenset([source.path])))
+    ]
+
+
+def _looked(fs: FileSystem, readers: Readers, own: frozenset[tuple[int, int]], source: Source, now: float) -> _Look:
     row, known, live = readers.read(
         lambda connection: (
             sources.by_id(connection, source.id),
@@ -65,18 +96,23 @@ def difference(
     )
     shown, identity = as_text(source.path), None if row is None else row.identity
     if row is not None and row.paused_at is not None:
-        return Difference((), (f"{shown} is paused by you: it is not looked at.",))
+        return _Look(source, row, (f"{shown} is paused by you: it is not looked at.",))
     try:
         same, _ = guard.look_at_root(fs, source.path, identity)
     except OSError:
         same = "same"  # the walk tells what is wrong with it
     if same == "other":
-        return Difference((), (f"Another folder is at {shown} than before: it is left alone until you confirm it.",))
+        return _Look(
+            source, row, (f"Another folder is at {shown} than before: it is left alone until you confirm it.",)
+        )
     walk = scan(fs, source, own)
     arrived: list[Seen] = []
     changes = []
     for seen in walk:
         before = known.pop(seen.path, None)
+        if before is not None:
+            # It is read once more, just to be sure: that is no change.
+            before = replace(before, hash_due=False)
         decision = decide(
             seen,
             before,
@@ -97,16 +133,20 @@ def difference(
     notices = _why_not_gone(walk, source, gone, lost, is_bare=same == "bare")
     if not walk.ended or (gone and (not walk.files or same == "bare")):
         gone = []
-    moved = _moved(fs, readers, arrived, source, frozenset(gone))
-    left = {old for old in moved.values() if old in known}
-    gone = [path for path in gone if path not in left]
-    missing = [path for path in gone if not is_within(path, frozenset(walk.left_out))]
+    return _Look(source, row, tuple(notices), tuple(arrived), tuple(changes), tuple(gone), frozenset(walk.left_out))
+
+
+def _concluded(readers: Readers, look: _Look, moved: Mapping[str, str], most_share: float, now: float) -> Difference:
+    """Return what follows from a look, once all moves are known."""
+    source, row, notices, left = look.source, look.row, list(look.notices), frozenset(moved.values())
+    gone = [path for path in look.gone if path not in left]
+    missing = [path for path in gone if not is_within(path, look.left_out)]
     if row is not None and source.mode != "inbox" and (told := _held(readers, row, missing, most_share, now)):
         notices.append(told)
         gone = sorted(set(gone) - set(missing))
     changes = [
         Change(source.path, change.path, "moved", moved[change.path]) if change.path in moved else change
-        for change in changes
+        for change in look.changes
     ]
     changes += [Change(source.path, path, "gone") for path in gone]
     return Difference(tuple(sorted(changes, key=lambda change: change.path)), tuple(notices))
@@ -146,23 +186,23 @@ def _held(readers: Readers, row: SourceRow, missing: list[str], most_share: floa
     )
 
 
-def _moved(
-    fs: FileSystem, readers: Readers, arrived: list[Seen], source: Source, gone: frozenset[str]
-) -> dict[str, str]:
+def _moved(fs: FileSystem, readers: Readers, looks: Sequence[_Look]) -> dict[str, str]:
     """Return new path -> old path of files that only lie elsewhere now."""
+    arrived = [(look.source.id, seen) for look in looks for seen in look.arrived]
     if not arrived:
         return {}
+    gone = {look.source.id: frozenset(look.gone) for look in looks}
 
     def indexed(connection: Connection) -> dict[int, list[IndexedFile]]:
         found: dict[int, list[IndexedFile]] = {}
-        for row in files.indexed_with(connection, {seen.stat.inode for seen in arrived}):
+        for row in files.indexed_with(connection, {seen.stat.inode for _, seen in arrived}):
             held = IndexedFile(*row)
             found.setdefault(held.stat.inode, []).append(held)
         return found
 
     def has_left(old: IndexedFile) -> bool:
-        if old.source_id == source.id:
-            return old.path in gone
+        if old.source_id in gone:
+            return old.path in gone[old.source_id]
         try:
             fs.lstat(old.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -171,5 +211,5 @@ def _moved(
             return False  # a failure to look says nothing
         return False
 
-    moves = pair([(source.id, seen) for seen in arrived], readers.read(indexed), has_left)
+    moves = pair(arrived, readers.read(indexed), has_left)
     return {move.path: move.old.path for move in moves}

@@ -139,11 +139,14 @@ class KnowledgeBase:
                         known.rules,
                         now,
                     )
+                    files.set_removed(connection, row.source_id, row.path, document.content_hash)
                     live = jobs.live_of_path(connection, row.source_id, row.path)
                     if live is not None:  # its file changed a moment ago: that version is not wanted either
                         jobs.end(connection, live[0], "skipped", now, reason=Reason.REMOVED_BY_YOU)
+            places: list[str | None] = [*origins.live_paths(connection, document_id)]
             documents.delete(connection, document_id)
-            events.record(connection, "removed", now, document_id=document_id, detail=document.title)
+            for place in places or [None]:
+                events.record(connection, "removed", now, path=place, document_id=document_id, detail=document.title)
             return document
 
         document = self._writer.run(remove)
@@ -222,9 +225,16 @@ class KnowledgeBase:
 
         return self._readers.read(read)
 
-    def why(self, path: str) -> explain.Explanation:
-        """Say why a path is in its state. Raises NotFound for one that was never seen."""
-        return self._readers.read(lambda connection: explain.why(connection, path))
+    def why(self, path: str, keep_days: float | None = None) -> explain.Explanation:
+        """Say why a path is in its state. Raises NotFound for one that was never seen.
+
+        `keep_days`: for how long what is gone is kept, to be told; None: for ever.
+        """
+        return self._readers.read(lambda connection: explain.why(connection, path, keep_days))
+
+    def held_up(self, path: str) -> str | None:
+        """Say that the source of a path is not followed as it should be; None where it is."""
+        return self._readers.read(lambda connection: explain.held_up(connection, path))
 
     def check(self) -> list[integrity.Problem]:
         """Check that the database is whole. The writer waits meanwhile: jobs go on after it."""

@@ -163,6 +163,10 @@ class Processor:
         """Recognise known content, ingest everything else. `to_keep`: the staged copy that goes into the store."""
         parts = self._parts
         known, paths = parts.readers.read(lambda connection: known_content(connection, snapshot.content_hash))
+        if known is None and judged is not None and origin.kind == "path":
+            rules = judged
+            if parts.readers.read(lambda connection: commits.is_excluded(connection, job, snapshot.content_hash)):
+                return parts.writer.run(lambda connection: commits.excluded(connection, job, rules, parts.clock.now()))
         told = content_type.told_type(snapshot.head, snapshot.size, job.path)
         name, options = wanted(job.path, job.options, known, paths, told)
         ocr = source.ocr if source else made_with(known, parts.reader)

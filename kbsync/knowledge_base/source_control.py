@@ -78,7 +78,9 @@ class SourceControl:
             if another or detached:
                 sources.set_identity(connection, row.id, None)
             sources.confirm(connection, row.id, missing)
-            events.record(connection, "confirmed", now, source_id=row.id, path=row.path, detail=row.detail)
+            events.record(
+                connection, "confirmed", now, source_id=row.id, path=row.path, detail=_confirmed(row, missing)
+            )
 
         self._writer.run(confirm)
         self._told(row.id)
@@ -90,6 +92,15 @@ class SourceControl:
         if row is None:
             raise NotFound(f"{as_text(path)} is not a source.", hint="`kbsync sources list` shows them.")
         return row
+
+
+def _confirmed(row: SourceRow, missing: int) -> str:
+    """Return what a person said yes to: it is history, so without a next step."""
+    if row.state == "held":
+        return f"{missing} missing files are gone on purpose"
+    if row.reason == "detached":
+        return "a disk below it is taken away on purpose"
+    return "another folder is in its place on purpose" if row.reason == "replaced" else "it is empty on purpose"
 
 
 def _next_step(row: SourceRow) -> str:

@@ -10,7 +10,7 @@ _SEEN = ("indexed", "waiting", "skipped", "failed")
 
 
 def statistics(connection: Connection) -> dict[str, object]:
-    """Return `database`, `queue`, `files`, `added` (by hand) and `last_check` as `status` shows them."""
+    """Return `database`, `queue`, `files`, `added` (by hand), `taken_in` and `last_check` as `status` shows them."""
     states: dict[str, int] = {}
     for counts in files.counts(connection).values():
         for state, count in counts.items():
@@ -29,5 +29,6 @@ def statistics(connection: Connection) -> dict[str, object]:
             "seen": sum(states.get(state, 0) for state in _SEEN),
         },
         "added": {**added, "seen": sum(added.values())},
+        "taken_in": ledger.taken_in(connection),
         "last_check": meta.get(connection, meta.LAST_CHECK),
     }

@@ -232,22 +232,50 @@ def mark_gone(connection: apsw.Connection, source_id: int, paths: Iterable[str],
     )
 
 
+def set_removed(connection: apsw.Connection, source_id: int, path: str, content_hash: str) -> None:
+    """Remember the bytes that a person took out of the index at a path, whatever becomes of the path."""
+    connection.execute(
+        "UPDATE files SET removed_hash = ? WHERE source_id = ? AND path = ?",
+        (content_hash, source_id, os.fsencode(path)),
+    )
+
+
+def is_removed(connection: apsw.Connection, content_hash: str) -> bool:
+    """Return whether a person took these bytes out of the index, at whatever path they were then."""
+    return connection.execute("SELECT 1 FROM files WHERE removed_hash = ? LIMIT 1", (content_hash,)).get is not None
+
+
+def take_back(connection: apsw.Connection, content_hash: str) -> None:
+    """A person brought bytes again that had been taken out: they are followed like any others."""
+    connection.execute("UPDATE files SET removed_hash = NULL WHERE removed_hash = ?", (content_hash,))
+
+
 def delete_of_source(connection: apsw.Connection, source_id: int) -> int:
     """Forget the paths of a source that was taken out of the configuration; return how many stay.
 
     What a person removed by hand stays removed, should the source come back.
     """
     connection.execute(
-        "DELETE FROM files WHERE source_id = ? AND NOT (state = 'skipped' AND reason = 'removed_by_you')", (source_id,)
+        "DELETE FROM files WHERE source_id = ? AND reason IS NOT 'removed_by_you' AND removed_hash IS NULL",
+        (source_id,),
     )
     return int(connection.execute("SELECT count(*) FROM files WHERE source_id = ?", (source_id,)).get)
 
 
 def counts(connection: apsw.Connection) -> dict[int, dict[str, int]]:
-    """Return for each source how many paths are in each state."""
+    """Return for each source how many paths are in each state. Gone is only what is found nowhere else.
+
+    What moved, or was taken in from an inbox, is counted where it is now.
+    """
     found: dict[int, dict[str, int]] = {}
     for source_id, state, count in connection.execute("SELECT source_id, state, count(*) FROM files GROUP BY 1, 2"):
         found.setdefault(int(source_id), {})[str(state)] = int(count)
+    elsewhere = connection.execute(
+        "SELECT source_id, count(*) FROM files JOIN documents ON documents.id = files.document_id "
+        "WHERE files.state = 'gone' AND documents.state = 'current' GROUP BY 1"
+    )
+    for source_id, count in elsewhere:
+        found[int(source_id)]["gone"] -= int(count)
     return found
 
 

@@ -12,8 +12,8 @@ import apsw
 
 from kbsync.reasons import FileState, Reason
 
-# Origins of what is kbsync's own, since a person or an inbox brought it; and the jobs of what a person brings.
-_BY_HAND = "('added', 'inbox', 'note', 'upload')"
+# Origins of what a person brought, and the jobs of that.
+_BY_HAND = "('added', 'note', 'upload')"
 _HAND_JOBS = "('staged', 'note')"
 # Paths that `add` was told to take in and left out are forgotten with their jobs; a known content is no failure.
 _OF_JOB = {"queued": "waiting", "processing": "waiting", "failed": "failed", "skipped": "skipped"}
@@ -84,11 +84,31 @@ def failed_paths(connection: apsw.Connection, folder: str | None = None, limit: 
 
 
 def states_below(connection: apsw.Connection, folder: str) -> dict[FileState, int]:
-    """Return how many paths below a folder are in each state."""
+    """Return how many paths below a folder are in each state. Gone is only what is found nowhere else."""
     rows = connection.execute(
-        "SELECT state, count(*) FROM files WHERE path > ? AND path < ? GROUP BY state", _below(folder)
+        "SELECT state, count(*) - coalesce(sum(state = 'gone' AND EXISTS (SELECT 1 FROM documents "
+        "WHERE id = files.document_id AND documents.state = 'current')), 0) FROM files "
+        "WHERE path > ? AND path < ? GROUP BY state",
+        _below(folder),
     )
     return {FileState(state): int(count) for state, count in rows}
+
+
+def held_below(connection: apsw.Connection, folder: str) -> tuple[int, int]:
+    """Return how many documents were taken in below a folder, and how many paths held one while it was followed.
+
+    Of the latter those that ended since it is followed no more, and hold nothing now.
+    """
+    low, high = _below(folder)
+    live = _count(connection, "origins WHERE live = 1 AND kind = 'inbox' AND path > ? AND path < ?", low, high)
+    ended = _count(
+        connection,
+        "(SELECT DISTINCT path FROM origins AS ended WHERE live = 0 AND ended_because = 'removed' AND path > ? "
+        "AND path < ? AND NOT EXISTS (SELECT 1 FROM origins WHERE path = ended.path AND live = 1))",
+        low,
+        high,
+    )
+    return live, ended
 
 
 def by_hand(connection: apsw.Connection) -> dict[FileState, int]:
@@ -131,8 +151,13 @@ def leftovers(
 
 
 def forget_gone(connection: apsw.Connection, before: float) -> int:
-    """Delete the rows of paths that are gone since before a time; return how many."""
-    connection.execute("DELETE FROM files WHERE state = 'gone' AND last_seen_at < ?", (before,))
+    """Delete the rows of paths that are gone since before a time; return how many.
+
+    What a person took out of the index is remembered: its file may come back.
+    """
+    connection.execute(
+        "DELETE FROM files WHERE state = 'gone' AND last_seen_at < ? AND removed_hash IS NULL", (before,)
+    )
     return int(connection.changes())
 
 
@@ -145,11 +170,16 @@ def forget_options(connection: apsw.Connection, document_ids: Sequence[int]) -> 
     )
 
 
+def taken_in(connection: apsw.Connection) -> int:
+    """Return how many files were taken in from inboxes and are kept."""
+    return _count(connection, "origins WHERE live = 1 AND kind = 'inbox'")
+
+
 def _below(folder: str) -> tuple[bytes, bytes]:
     """Return the bounds (both excluded) of the paths below a folder: `0` follows the separator."""
     raw = os.fsencode(folder).rstrip(b"/")
     return raw + b"/", raw + b"0"
 
 
-def _count(connection: apsw.Connection, what: str) -> int:
-    return int(connection.execute(f"SELECT count(*) FROM {what}").get)
+def _count(connection: apsw.Connection, what: str, *bindings: bytes) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {what}", bindings).get)

@@ -226,3 +226,15 @@ def test_a_full_disk_leaves_the_old_file(home: Path, config: Path) -> None:
 def test_settings_are_shown_as_toml_that_reads_back() -> None:
     settings = Settings(workers=3)
     assert Settings(**tomllib.loads(as_toml(settings.model_dump(mode="json")))) == settings
+
+
+@pytest.mark.parametrize(
+    "text", ["", "workers = 2\n", "[[sources]]\npath = '/a'\n", "[[sources]]\npath = '/a'\n\n[http]\nport = 0\n"]
+)
+def test_a_folder_stands_apart_from_what_is_above_and_below_it(home: Path, config: Path, text: str) -> None:
+    config.write_text(text)
+    add_source(str(config), str(home / "b"), ignore=("*.tmp",))
+    lines = config.read_text().splitlines()
+    heads = [number for number, line in enumerate(lines) if line.startswith("[") and number]
+    assert [lines[number - 1] for number in heads] == [""] * len(heads)
+    assert "\n\n\n" not in config.read_text()

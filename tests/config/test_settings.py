@@ -61,10 +61,10 @@ def test_variables_that_are_no_settings_are_let_be(tmp_path: Path, monkeypatch: 
         ("quiet_s = inf\n", "quiet_s"),
         ("longest_wait_s = 1e300\n", "longest_wait_s"),
         ("log_level = 'loud'\n", "log_level"),
-        ("[[sources]]\npath = 'relative'\n", "sources.0.path"),
-        ("[[sources]]\nmode = 'mirror'\n", "sources.0.path"),
-        ("[[sources]]\npath = '/a'\nmode = 'steal'\n", "sources.0.mode"),
-        ('[[sources]]\npath = "/a\\u0000b"\n', "sources.0.path"),
+        ("[[sources]]\npath = 'relative'\n", "path of source relative (number 1)"),
+        ("[[sources]]\nmode = 'mirror'\n", "path of source number 1"),
+        ("[[sources]]\npath = '/b'\n[[sources]]\npath = '/a'\nmode = 'steal'\n", "mode of source /a (number 2)"),
+        ('[[sources]]\npath = "/a\\u0000b"\n', "path of source number 1"),
         ("[[sources]]\npath = '/a'\n[[sources]]\npath = '/a/'\n", "twice"),
         ("[[sources]]\npath = '/a/b'\n[[sources]]\npath = '/a'\n", "/a/b lies inside the source /a"),
         ("[[sources]]\npath = '/'\n[[sources]]\npath = '/a'\n", "/a lies inside the source /"),
@@ -108,7 +108,7 @@ def test_mistakes_are_told_in_words_for_people(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, "wrokers = 2\n[[sources]]\npath = 'relative'\n")
     assert "wrokers: there is no such setting" in caught.value.message
-    assert "sources.0.path: must be an absolute path" in caught.value.message
+    assert "path of source relative (number 1): must be an absolute path" in caught.value.message
 
 
 def test_variables_that_mean_nothing_are_named() -> None:

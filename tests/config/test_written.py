@@ -35,3 +35,9 @@ def test_settings_that_are_not_set_are_shown_as_comments() -> None:
     text = as_toml(Settings(sources=({"path": "/a"}, {"path": "/b"})).model_dump(mode="json"))  # type: ignore[arg-type]
     assert text.count("# password_file is not set\n") == 2
     assert text.index("[chunks]") < text.index("# max_tokens is not set\n") < text.index("[ocr]")
+
+
+def test_a_whole_number_is_shown_as_it_was_written() -> None:
+    assert "keep_versions_days = 30\n" in as_toml(Settings(keep_versions_days=30).model_dump(mode="json"))
+    assert "keep_versions_days = 0.5\n" in as_toml(Settings(keep_versions_days=0.5).model_dump(mode="json"))
+    assert '"forever"' in template()

@@ -382,4 +382,4 @@ def test_what_happens_to_a_source_is_in_its_history(filled: SimulatedEngine) -> 
     filled.fs.rename("/simulated/away", NOTES)
     filled.rescan()
     kinds = [kind for (kind,) in filled.read("SELECT kind FROM events WHERE path = CAST(? AS BLOB) ORDER BY id", NOTES)]
-    assert kinds == ["paused", "resumed", "held", "confirmed", "resumed", "paused", "resumed"]
+    assert kinds == ["source_added", "paused", "resumed", "held", "confirmed", "resumed", "paused", "resumed"]

@@ -39,7 +39,7 @@ from tests.interfaces.conftest import Service
         (["add", "a.md", "--ocr", "sometimes"], 2),
         (["why", "/"], 2),
         (["sources", "add", "/absent/folder"], 2),
-        (["documents", "show", "one"], 2),
+        (["documents", "show", "one"], 3),
         (["nothing"], 2),
         (["wait", "--timeout", "-1"], 2),
         (["add", "/absent.md"], 1),
@@ -83,9 +83,9 @@ def test_exit_codes_are_in_the_help(service: Service) -> None:
 def test_sources_are_printed_as_a_table(service: Service) -> None:
     service.write("table.md", "# Table\n\nOne row of hazels.\n")
     head, *rows = service.command("sources", "list").stdout.splitlines()
-    assert head.split() == ["SOURCE", "STATE", "INDEXED", "WAITING", "SKIPPED", "FAILED"]
+    assert head.split() == ["SOURCE", "MODE", "STATE", "INDEXED", "WAITING", "SKIPPED", "FAILED"]
     (row,) = [row for row in rows if row.startswith(str(service.folder))]
-    assert row.split()[1] == "watching"
+    assert row.split()[1:3] == ["mirror", "watching"]
 
 
 def test_a_document_is_shown_with_its_sections(service: Service) -> None:
@@ -139,7 +139,7 @@ def test_config_init_writes_once(tmp_path: Path) -> None:
             "Code in 'rust' cannot be read. Languages: python, bash, go, notebook.",
         ),
         (["add", "--note", "x", "a.md"], "Give files or folders, or --note TEXT, not both."),
-        (["why", "/"], "/ is a folder; name a file."),
+        (["why", "/"], "/ is a folder, not one that is followed; name a file."),
         (["why", "/typo.md"], "/typo.md: There is no such file and none was ever seen."),
         (["add", "/typo.md"], "There is no file /typo.md."),
     ],

@@ -118,7 +118,7 @@ def test_sources_are_added_listed_and_removed(service: Service, tmp_path: Path) 
     assert source["files"].keys() == {"indexed", "waiting", "skipped", "failed", "gone", "seen"}
     assert (source["state"], source["files"]["indexed"] + source["files"]["waiting"]) == ("watching", 1)
     reply = service.ask("POST", "local/sources/remove", {"path": encode(str(tmp_path))})
-    assert (reply.status, reply.json()) == (200, {"removed": str(tmp_path)})
+    assert (reply.status, reply.json()) == (200, {"removed": str(tmp_path), "mode": "mirror"})
     assert str(tmp_path) not in [source["path"] for source in service.ask("GET", "sources").json()["sources"]]
 
 

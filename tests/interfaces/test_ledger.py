@@ -152,6 +152,18 @@ def test_a_file_below_a_folder_that_is_ignored_by_now_is_left_out_not_gone(servi
     service.settle()
 
 
+def test_with_nothing_to_purge_nobody_is_asked(service: Service) -> None:
+    service.command("purge", "--yes")
+    assert service.command("purge", "--dry-run").stdout == "Nothing to purge.\n"
+    answer = service.command("purge")
+    assert answer.exit_code == 0
+    assert answer.stdout.startswith("Nothing to purge. ")
+
+
+def test_a_job_and_all_that_failed_are_not_asked_for_at_once(service: Service) -> None:
+    assert "not both" in service.command("jobs", "retry", "1", "--failed").stderr
+
+
 # ---- history, diff, jobs ----
 
 
@@ -169,6 +181,17 @@ def test_history_tells_the_newest_first_of_a_file_or_a_folder(service: Service) 
     assert "storied.md" in service.command("history", str(path)).stdout
     assert asked(service, "history", "/never/seen.md") == {"events": [], "total": 0}
     assert service.command("history", "/never/seen.md").exit_code == 0
+
+
+def test_diff_says_why_nothing_would_be_done(service: Service) -> None:
+    service.command("sources", "pause", str(service.folder))
+    try:
+        printed = service.command("diff", str(service.folder))
+    finally:
+        service.command("sources", "resume", str(service.folder))
+        service.settle()
+    assert "is paused by you" in printed.stderr
+    assert printed.stdout == "Nothing else would be done.\n"
 
 
 def test_diff_is_empty_where_everything_was_seen(service: Service) -> None:

@@ -84,3 +84,52 @@ def test_line_of_status_says_which_indexed_files_have_no_text(engine: SimulatedE
     engine.rescan()
     line = status._files(engine.kb.statistics()["files"])  # type: ignore[arg-type]
     assert line == "1 indexed (1 no_text), 1 skipped (1 empty), 1 failed (1 corrupt)"
+
+
+def test_what_moved_or_was_taken_in_is_not_counted_as_gone(engine: SimulatedEngine) -> None:
+    inbox = "/simulated/inbox"
+    engine.fs.make_directory(inbox)
+    engine.configure(NOTES, text=f'[[sources]]\npath = "{inbox}"\nmode = "inbox"\n')
+    for name in ("stays", "moves", "goes"):
+        engine.write(f"{NOTES}/sub/{name}.md", name)
+    engine.write(f"{inbox}/comes.md", "medlar")
+    engine.settle()
+    engine.rename(f"{NOTES}/sub/moves.md", f"{NOTES}/moved.md")
+    engine.remove(f"{NOTES}/sub/goes.md")
+    engine.settle()
+    engine.rescan()
+    record = Operations(engine.engine, None).status()
+    assert record["files"]["states"]["gone"] == 1
+    assert [
+        (source["mode"], source["files"]["gone"]) for source in Operations(engine.engine, None).sources()["sources"]
+    ] == [
+        ("inbox", 0),
+        ("mirror", 1),
+    ]
+    assert (record["taken_in"], record["added"]["seen"]) == (1, 0)
+    assert "1 indexed, 1 gone" in engine.why(f"{NOTES}/sub").detail
+    assert "nothing is in it" in engine.why(inbox).detail
+
+
+def test_history_tells_a_rename_as_a_move_when_a_folder_came_and_what_a_person_confirmed(
+    engine: SimulatedEngine,
+) -> None:
+    for number in range(40):
+        engine.fs.write(f"{NOTES}/n{number}.md", f"note {number}".encode())
+    engine.rescan()
+    engine.rename(f"{NOTES}/n39.md", f"{NOTES}/renamed.md")
+    engine.settle()
+    engine.rescan()
+    whole = Operations(engine.engine, None)
+    (newest, *_) = whole.history(f"{NOTES}/n39.md")["events"]
+    assert (newest["kind"], newest["detail"]) == ("moved", f"{NOTES}/renamed.md")
+    for number in range(30):
+        engine.fs.remove(f"{NOTES}/n{number}.md")
+    engine.rescan()
+    engine.rescan()
+    (notice,) = [one for one in whole.status()["notices"] if "are missing" in one]
+    assert notice.startswith(f"In {NOTES} 30 of 40 files are missing")
+    engine.engine.source_control.confirm(NOTES)
+    of_source = [(one["kind"], one["detail"]) for one in whole.history(NOTES)["events"] if one["path"] == NOTES]
+    assert of_source[0] == ("confirmed", "30 missing files are gone on purpose")
+    assert of_source[-1] == ("source_added", None)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import errno
 
-from kbsync.knowledge_base.difference import Change, Difference, difference
+from kbsync.interfaces.operations import Operations
+from kbsync.knowledge_base.difference import Change, Difference, differences
 from kbsync.reasons import Reason
+from kbsync.store import files
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine
 
 
 def looked(engine: SimulatedEngine) -> Difference:
     whole = engine.engine
-    (source,) = whole.sources.all()
-    return difference(engine.fs, whole.readers, whole.own, source, engine.clock.now(), whole.settings.max_missing_share)
+    now, most_share = engine.clock.now(), whole.settings.max_missing_share
+    found = differences(engine.fs, whole.readers, whole.own, whole.sources.all(), now, most_share)
+    return Difference(
+        tuple(change for one in found for change in one.changes),
+        tuple(notice for one in found for notice in one.notices),
+    )
 
 
 def told(engine: SimulatedEngine) -> list[tuple[str, str, str | None, str | None]]:
@@ -92,6 +98,13 @@ def _same_after_walks(engine: SimulatedEngine, notice: str) -> None:
     assert engine.index() == before
 
 
+def test_a_file_that_is_read_once_more_to_be_sure_is_no_change(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/medlar.md", "medlar")
+    engine.settle()
+    engine.engine.writer.run(lambda connection: files.set_hash_due(connection, 1, f"{NOTES}/medlar.md"))
+    assert told(engine) == []
+
+
 def test_what_the_brake_holds_is_not_called_gone(engine: SimulatedEngine) -> None:
     _fill(engine, NOTES, 40)
     for number in range(30):
@@ -122,3 +135,35 @@ def test_of_a_disk_below_that_is_away_nothing_is_gone_and_all_else_is_compared(e
     found = looked(engine)
     assert [(change.change, change.path) for change in found.changes] == [("gone", f"{NOTES}/n1.md")]
     assert "is away" in found.notices[0]
+
+
+def test_a_move_between_sources_is_one_change_whichever_of_them_is_asked_for(engine: SimulatedEngine) -> None:
+    other = "/simulated/other"
+    engine.fs.make_directory(other)
+    engine.configure(NOTES, other)
+    for number in range(3):
+        engine.fs.write(f"{NOTES}/n{number}.md", f"note {number}".encode())
+        engine.fs.write(f"{other}/o{number}.md", f"other {number}".encode())
+    engine.rescan()
+    engine.fs.rename(f"{NOTES}/n1.md", f"{other}/moved.md")
+    move = Change(other, f"{other}/moved.md", "moved", f"{NOTES}/n1.md")
+    assert list(looked(engine).changes) == [move]
+    whole = Operations(engine.engine, None)
+    for folder in (NOTES, other):
+        record = whole.diff(folder)
+        assert [(one["change"], one["from"], one["path"]) for one in record["changes"]] == [
+            ("moved", move.before, move.path)
+        ]
+
+
+def test_many_that_moved_to_another_source_are_not_held(engine: SimulatedEngine) -> None:
+    other = "/simulated/other"
+    engine.fs.make_directory(other)
+    engine.configure(NOTES, other)
+    engine.fs.write(f"{other}/stays.md", b"medlar")
+    _fill(engine, NOTES, 40)
+    for number in range(30):
+        engine.fs.rename(f"{NOTES}/n{number}.md", f"{other}/n{number}.md")
+    found = looked(engine)
+    assert {change.change for change in found.changes} == {"moved"}
+    assert (len(found.changes), found.notices) == (30, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from datetime import UTC, datetime
 
 import pytest
 
@@ -47,6 +48,26 @@ def test_a_path_is_explained_on_its_whole_way(engine: SimulatedEngine) -> None:
     assert (gone.state, gone.reason) == (FileState.GONE, None)
     assert "not there any more" in gone.detail
     assert (gone.last_seen_at or 0) >= (indexed.last_seen_at or 0) > 0
+
+
+@pytest.mark.parametrize("purged", [True, False], ids=["purged", "removed by hand"])
+def test_of_what_was_deleted_for_good_it_is_not_said_that_it_is_kept(engine: SimulatedEngine, purged: bool) -> None:
+    engine.write(f"{NOTES}/stays.md", "medlar")
+    engine.write(PATH, "quince")
+    engine.settle()
+    document_id = engine.why(PATH).document_id
+    assert document_id is not None
+    if not purged:
+        engine.kb.remove_document(document_id)
+    engine.remove(PATH)
+    engine.settle()
+    if purged:
+        assert "is kept" in engine.why(PATH).detail
+        engine.kb.retention.purge()
+    gone = engine.why(PATH)
+    assert gone.state is FileState.GONE
+    assert gone.detail.startswith("It is not there any more, and nothing of what it held is kept.")
+    assert ("You removed that" in gone.detail) == (not purged)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +166,63 @@ def test_a_path_below_a_folder_that_is_left_out_says_so(engine: SimulatedEngine)
 
 
 # ---- folders, and where things went ----
+
+
+def test_what_is_gone_says_for_how_long_its_text_is_kept_and_how_it_is_found(engine: SimulatedEngine) -> None:
+    engine.write(f"{NOTES}/stays.md", "medlar")
+    engine.write(PATH, "quince")
+    engine.settle()
+    engine.remove(PATH)
+    engine.settle()
+    engine.rescan()
+    until = datetime.fromtimestamp(engine.clock.now() + 30 * 86400, UTC).date()
+    assert engine.kb.why(PATH, 30).detail == (
+        f"It is not there any more. Its text is kept until {until} and found with `kbsync search --all-versions`."
+    )
+    assert "Its text is kept and found with" in engine.kb.why(PATH, None).detail
+    assert engine.kb.search("quince", "lexical", every_version=True).hits, "it is as it says"
+
+
+def test_of_a_file_by_hand_whose_document_was_removed_that_is_said(engine: SimulatedEngine) -> None:
+    path = "/simulated/desk/quince.md"
+    engine.fs.write(path, b"quince")
+    document_id = engine.add(path).document_id
+    assert document_id is not None
+    engine.kb.remove_document(document_id)
+    found = engine.why(path)
+    assert (found.state, found.reason) == (FileState.SKIPPED, Reason.REMOVED_BY_YOU)
+    assert "removed by you on" in found.detail
+    engine.add(path)
+    assert engine.why(path).state is FileState.INDEXED
+
+
+@pytest.mark.parametrize("state", ["paused by you", "another folder"])
+def test_a_file_says_that_its_folder_is_not_looked_at(engine: SimulatedEngine, state: str) -> None:
+    engine.write(PATH, "quince")
+    engine.settle()
+    engine.rescan()
+    if state == "paused by you":
+        engine.engine.source_control.pause(NOTES)
+        wanted = f"is paused by you: not looked at until `kbsync sources resume {NOTES}`."
+    else:
+        engine.fs.rename(NOTES, "/simulated/away")
+        engine.fs.write(f"{NOTES}/other.md", b"a stranger")
+        engine.rescan()
+        wanted = "Its folder is not looked at now: "
+    found = engine.why(PATH)
+    assert found.state is FileState.INDEXED
+    assert found.detail.startswith("It is indexed and searchable. ")
+    assert wanted in found.detail
+
+
+def test_a_folder_that_is_followed_no_more_says_what_is_left_of_it(engine: SimulatedEngine) -> None:
+    engine.write(PATH, "quince")
+    engine.write(f"{NOTES}/sub/medlar.md", "medlar")
+    engine.settle()
+    engine.configure("/simulated/other")
+    for folder, count in ((NOTES, 2), (f"{NOTES}/sub", 1)):
+        assert f"What was read in it ({count}) is kept for a while, hidden from search" in engine.why(folder).detail
+        assert f"`kbsync sources add {folder}` follows it." in engine.why(folder).detail
 
 
 def test_a_folder_says_how_its_files_are_and_names_those_that_failed(engine: SimulatedEngine) -> None:

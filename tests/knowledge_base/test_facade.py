@@ -75,11 +75,39 @@ def test_a_removed_document_that_was_queued_again_does_not_come_back(filled: Sim
     assert filled.found("quince") == []
 
 
-def test_a_removed_path_that_is_deleted_is_forgotten(filled: SimulatedEngine) -> None:
+def test_what_a_person_removed_stays_out_when_its_file_goes_and_comes_back_or_moves(filled: SimulatedEngine) -> None:
+    content = filled.fs.open_file(PATH).read(1000)
+    moved, elsewhere = f"{NOTES}/moved/a.md", f"{NOTES}/moved/again.md"
     filled.kb.remove_document(1)
     filled.remove(PATH)
-    filled.settle()
+    filled.rescan()
     assert filled.state(PATH)[0] is FileState.GONE
+    embedded = len(filled.embedded())
+    filled.write(PATH, content)  # a checkout there and back
+    filled.rescan()
+    assert filled.state(PATH) == REMOVED
+    filled.rename(PATH, moved)  # with an event
+    filled.rescan()
+    filled.fs.rename(f"{NOTES}/moved", f"{NOTES}/other")  # without
+    filled.rescan()
+    assert filled.state(f"{NOTES}/other/a.md") == REMOVED
+    assert len(filled.embedded()) == embedded
+    filled.add(f"{NOTES}/other/a.md")
+    filled.rescan()
+    assert filled.state(f"{NOTES}/other/a.md") == (FileState.INDEXED, None)
+    assert not {moved, elsewhere} & set(filled.found("quince"))
+
+
+def test_a_file_that_is_followed_stays_followed_when_its_text_becomes_one_that_was_removed(
+    filled: SimulatedEngine,
+) -> None:
+    content = filled.fs.open_file(PATH).read(1000)
+    filled.write(f"{NOTES}/other.md", "medlar")
+    filled.settle()
+    filled.kb.remove_document(1)
+    filled.write(f"{NOTES}/other.md", content)
+    filled.settle()
+    assert filled.state(f"{NOTES}/other.md") == (FileState.INDEXED, None)
 
 
 def test_removing_an_added_document_removes_its_copy(engine: SimulatedEngine) -> None:

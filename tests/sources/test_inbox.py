@@ -125,8 +125,8 @@ def test_who_has_a_file_open_for_writing_is_noticed_and_it_stays(inbox: RealInbo
 
 
 @pytest.fixture
-def late_writer(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Have a program open the file for writing while it is compared. Yields what it wrote in the end."""
+def late_writer(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Thread, list[int]]]:
+    """Have a program open the file for writing while it is compared. Yields its thread and what it wrote."""
     written: list[int] = []
     known = inbox_module._is_version
 
@@ -144,7 +144,7 @@ def late_writer(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[in
         return same
 
     monkeypatch.setattr(inbox_module, "_is_version", compared)
-    yield written
+    yield writer, written
     writer.join()
 
 
@@ -159,12 +159,10 @@ def test_who_begins_to_write_at_the_last_moment_loses_nothing(
 ) -> None:
     if not _leases_here(root):
         pytest.skip("this disk does not tell who writes to a file")
-    written = request.getfixturevalue("late_writer")
+    writer, written = request.getfixturevalue("late_writer")
     with pytest.raises(FileChanged):
         inbox.remove(str(root / "pears.md"), stat_of(root / "pears.md"), HASH)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    writer.join()
     assert written == [9]
     assert (root / "pears.md").read_bytes() == CONTENT + b" and more"
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from kbsync.config.locations import Locations
 from kbsync.daemon.lock import Owner, owner_of
-from kbsync.errors import ConfigurationError, KbsyncError, NotFound, NotRunning, UsageError
+from kbsync.errors import ConfigurationError, KbsyncError, NotFound, NotRunning, Unconfirmed, UsageError
 
 # A starting daemon opens its socket within this many seconds.
 START_S = 60.0
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 
 # The classes whose exit codes differ; of every other one only the message travels.
 _KINDS: dict[str, type[KbsyncError]] = {
-    kind.__name__: kind for kind in (UsageError, NotFound, ConfigurationError, NotRunning)
+    kind.__name__: kind for kind in (UsageError, Unconfirmed, NotFound, ConfigurationError, NotRunning)
 }
 
 

@@ -26,7 +26,7 @@ def diff(
     for notice in answer["notices"]:
         complain(notice)
     if not answer["changes"]:
-        line("Everything is as it was seen last.")
+        line("Nothing else would be done." if answer["notices"] else "Everything is as it was seen last.")
         return
     table([(change["change"], _where(change)) for change in answer["changes"]], ("CHANGE", "PATH"))
     if answer["total"] > len(answer["changes"]):

@@ -9,7 +9,7 @@ import typer
 
 from kbsync.interfaces.cli import export
 from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told
-from kbsync.interfaces.cli.output import Record, block, line, print_json, size, table
+from kbsync.interfaces.cli.output import Record, block, counted, line, print_json, size, table
 from kbsync.interfaces.cli.session import session
 from kbsync.interfaces.values import LARGEST_OFFSET, LISTED_TYPES, known_listed_type, known_state, listed
 
@@ -19,7 +19,6 @@ app.command("export")(export.export)
 app.command("open")(export.open_document)
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_Id = Annotated[int, typer.Argument(metavar="ID", help="The document's number, as `search` and `list` show it.")]
 
 
 @app.command("list")
@@ -58,10 +57,10 @@ def list_documents(
 
 
 @app.command("show")
-def show(document_id: _Id, as_json: _Json = False) -> None:
+def show(document: export.DocumentNamed, as_json: _Json = False) -> None:
     """Show a document with its chunks."""
     with errors_told(), session() as operations:
-        answer = operations.document(document_id)
+        answer = operations.document(export.number_of(operations, document))
     if as_json:
         print_json(answer)
         return
@@ -77,20 +76,22 @@ def show(document_id: _Id, as_json: _Json = False) -> None:
 
 @app.command("remove")
 def remove(
-    document_id: _Id,
+    document: export.DocumentNamed,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: _Json = False,
 ) -> None:
     """Take a document out of the index. Your files stay; in followed folders they are left out from now on."""
     with errors_told(), session() as operations:
-        document = operations.document(document_id)
-        if _is_only_copy(document) and not yes and not _confirmed(document):
+        found = operations.document(export.number_of(operations, document))
+        if _is_only_copy(found) and not yes and not _confirmed(found):
             raise typer.Exit(UNANSWERED)
-        answer = operations.remove_document(document_id)
+        answer = operations.remove_document(found["id"])
     if as_json:
         print_json(answer)
-    else:
-        line(f"Removed {answer['removed']['title']}.")
+        return
+    line(f"Removed {answer['removed']['title']}.")
+    if len(found["paths"]) > 1:
+        line(f"It was the same document in {counted(len(found['paths']), 'file')}: {', '.join(found['paths'])}.")
 
 
 def _is_only_copy(document: Record) -> bool:

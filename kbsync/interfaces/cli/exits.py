@@ -9,16 +9,18 @@ from contextlib import contextmanager
 
 import typer
 
-from kbsync.errors import ConfigurationError, KbsyncError, NotFound, NotRunning, UsageError
+from kbsync.errors import ConfigurationError, KbsyncError, NotFound, NotRunning, Unconfirmed, UsageError
 
 DONE, FAILED, USAGE, NOTHING, UNREACHABLE, UNANSWERED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 3, 4, 5, 78, 130
 
 EPILOG = (
-    "Exit codes: 0 done, 1 something failed, 2 wrong usage, 3 nothing found, 4 the daemon is not running, "
-    "5 a question went unanswered or was answered no, 78 bad configuration, 130 ended by Ctrl+C."
+    "Exit codes: 0 done, 1 something failed, 2 wrong usage, 3 nothing found, or what was named is not known, "
+    "4 the daemon is not running, 5 a question went unanswered or was answered no, 78 bad configuration, "
+    "130 ended by Ctrl+C."
 )
 
 _CODES: tuple[tuple[type[KbsyncError], int], ...] = (
+    (Unconfirmed, UNANSWERED),  # a UsageError too: the first one that fits counts
     (UsageError, USAGE),
     (NotFound, NOTHING),
     (NotRunning, UNREACHABLE),

@@ -8,22 +8,21 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import uuid
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
 from kbsync.errors import KbsyncError, NotFound, UsageError
 from kbsync.interfaces.cli.exits import complain, errors_told
 from kbsync.interfaces.cli.output import Record, line, print_json
-from kbsync.interfaces.cli.session import session
+from kbsync.interfaces.cli.session import locations, session
 
 if TYPE_CHECKING:
     from kbsync.interfaces.cli.remote import Remote
     from kbsync.interfaces.operations import Operations
 
-_Document = Annotated[
+DocumentNamed = Annotated[
     str, typer.Argument(metavar="ID|PATH", help="A document's number, or a file that holds it (`./7` for a file 7).")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -35,7 +34,7 @@ _LONGEST_NAME = 200
 
 
 def export(
-    document: _Document,
+    document: DocumentNamed,
     to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="Where to write it.")] = ".",
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file of that name.")] = False,
     as_json: _Json = False,
@@ -58,27 +57,39 @@ def export(
         line(f"Wrote {_shown(target)}.")
 
 
-def open_document(document: _Document, as_json: _Json = False) -> None:
+def open_document(document: DocumentNamed, as_json: _Json = False) -> None:
     """Open a document with the program that your desktop uses for it. Of a note or a kept file a copy is opened."""
     with errors_told():
         with session() as operations:
             found = _content(operations, document)
         path = next((file for file in found["files"] if os.path.isfile(file)), None)
         if path is None:
-            path = os.path.join(tempfile.mkdtemp(prefix="kbsync-"), _name(found))
-            _write(found, path, force=False)
-        _open(path)
+            path = _open_copy(found)
+        else:
+            _open(path, f"Open {path} with a program of your own.")
     if as_json:
         print_json({"id": found["id"], "path": _shown(path)})
     else:
         line(f"Opened {_shown(path)}.")
 
 
+def number_of(operations: Remote | Operations, document: str) -> int:
+    """Return the number of a document that is named by it or by a path. Raises NotFound and UsageError."""
+    number = _number(document)
+    return number if number is not None else int(operations.content(path=os.path.abspath(document))["id"])
+
+
 def _content(operations: Remote | Operations, document: str) -> Record:
-    """Ask where a document's bytes are. Digits are a number, anything else a path. Raises NotFound."""
-    if document.isdecimal() and document.isascii():
-        return operations.content(document_id=min(int(document), _LARGEST_ID))
+    """Ask where a document's bytes are. Raises NotFound."""
+    number = _number(document)
+    if number is not None:
+        return operations.content(document_id=number)
     return operations.content(path=os.path.abspath(document))
+
+
+def _number(document: str) -> int | None:
+    """Return the number that was given; None for a path, which is anything but digits."""
+    return min(int(document), _LARGEST_ID) if document.isdecimal() and document.isascii() else None
 
 
 def _name(found: Record) -> str:
@@ -99,10 +110,14 @@ def _write(found: Record, target: str, *, force: bool) -> bool:
                 file.write(str(found["text"]).encode())
             changed = False
         else:
-            changed = _copied(found, temporary, target)
+            with open(temporary, "xb") as file:
+                changed = _copied(found, file, target)
         _placed(temporary, target, force=force)
     except OSError as error:
-        raise KbsyncError(f"{target} cannot be written: {error.strerror}.", hint="Give another folder.") from error
+        folder = os.path.dirname(target)
+        raise KbsyncError(
+            f"The folder {folder} cannot be written to: {error.strerror}.", hint="Give another one with --to."
+        ) from error
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
@@ -111,36 +126,51 @@ def _write(found: Record, target: str, *, force: bool) -> bool:
     return changed
 
 
-def _copied(found: Record, temporary: str, target: str) -> bool:
-    """Copy the first file that holds the indexed bytes, else the first that is there; return whether it changed."""
+def _copied(found: Record, file: BinaryIO, target: str) -> bool:
+    """Copy the first file that holds the indexed bytes, else the first that is there; return whether it changed.
+
+    Raises OSError where it cannot be written.
+    """
     there = []
     for path in [*([found["copy"]] if found["copy"] else []), *found["files"]]:
         if os.path.exists(target) and os.path.exists(path) and os.path.samefile(path, target):
             raise UsageError(f"{target} is the document itself.", hint="Give another folder with --to.")
-        try:
-            if _copy(path, temporary) == found["content_hash"]:
-                return False
-        except OSError:
-            continue  # gone, or not readable now: another one may be
-        there.append(path)
+        content_hash = _copy(path, file)
+        if content_hash == found["content_hash"]:
+            return False
+        if content_hash is not None:  # else it is gone, or not readable now: another one may be
+            there.append(path)
     if not there:
         raise NotFound(
             f"No file holds document {found['id']} any more, and kbsync keeps no copy of files in followed folders.",
             hint=f"`kbsync documents show {found['id']}` prints the text that was read.",
         )
-    _copy(there[0], temporary)
+    _copy(there[0], file)
     return True
 
 
-def _copy(path: str, target: str) -> str:
-    """Copy an ordinary file and return the SHA-256 of what was read. Raises OSError."""
+def _copy(path: str, file: BinaryIO) -> str | None:
+    """Copy an ordinary file over what was copied before and return the SHA-256 of what was read; None: not readable.
+
+    Raises OSError where it cannot be written.
+    """
     digest = hashlib.sha256()
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as source, open(target, "wb") as file:
-        while piece := source.read(_PIECE):
+    file.seek(0)
+    file.truncate()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as source:
+        while True:
+            try:
+                piece = source.read(_PIECE)
+            except OSError:
+                return None
+            if not piece:
+                return digest.hexdigest()
             digest.update(piece)
             file.write(piece)
-    return digest.hexdigest()
 
 
 def _placed(temporary: str, target: str, *, force: bool) -> None:
@@ -158,13 +188,31 @@ def _placed(temporary: str, target: str, *, force: bool) -> None:
         os.rename(temporary, target)
 
 
-def _open(path: str) -> None:
+def _open_copy(found: Record) -> str:
+    """Write a copy, open it and return where it lies: in a folder that the next start of the daemon empties."""
+    folder = os.path.join(locations().opened_dir, uuid.uuid4().hex)
+    path = os.path.join(folder, _name(found))
+    try:
+        os.makedirs(folder, mode=0o700)
+        _write(found, path, force=False)
+        _open(
+            path, f"`kbsync documents export {found['id']}` writes it to a file; open that with a program of your own."
+        )
+    except OSError as error:
+        raise KbsyncError(f"{folder} cannot be written: {error.strerror}.", hint="Free some space.") from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # nobody knows of it
+        raise
+    return path
+
+
+def _open(path: str, hint: str) -> None:
     opener = "open" if sys.platform == "darwin" else "xdg-open"
     program = shutil.which(opener)
     if program is None:
-        raise KbsyncError(f"There is no {opener} to open {path} with.", hint="Open it with a program of your own.")
+        raise KbsyncError(f"There is no {opener} to open {os.path.basename(path)} with.", hint=hint)
     if subprocess.run([program, path], check=False).returncode:
-        raise KbsyncError(f"{opener} could not open {path}.", hint="Open it with a program of your own.")
+        raise KbsyncError(f"{opener} could not open {os.path.basename(path)}.", hint=hint)
 
 
 def _shown(path: str) -> str:

@@ -57,7 +57,9 @@ def retry(
 ) -> None:
     """Have a failed job run again, or every file of a source that could not be read."""
     with errors_told():
-        if failed == (job_id is not None):
+        if failed and job_id is not None:
+            raise UsageError("Give the number of a job, or --failed, not both.", hint="--failed has that job run too.")
+        if not failed and job_id is None:
             raise UsageError("Give the number of a job, or --failed.", hint="`kbsync jobs list --state failed`.")
         with session_with_engine() as (operations, engine):
             answer = operations.retry_failed() if job_id is None else operations.retry_job(job_id)

@@ -36,18 +36,27 @@ def purge(
         if dry_run:
             _print_dry(found, as_json)
             return
-        if not yes and not _confirmed(found):
+        # Without documents nothing is lost: the database is only written anew.
+        if found["total"] and not yes and not _confirmed(found):
             raise typer.Exit(UNANSWERED)
         answer = operations.purge(older_than, document)
     if as_json:
         print_json(answer)
     else:
-        line(f"Purged {counted(answer['total'], 'document')}; the database has {size(answer['size_bytes'])} now.")
+        line(_done(answer))
         _tell_kept(answer)
         if not answer["complete"]:
             complain("A search held on to the database's log; run `kbsync purge` again to overwrite that too.")
     if not answer["complete"]:
         raise typer.Exit(FAILED)
+
+
+def _done(answer: Record) -> str:
+    """Say what was purged; without documents what was removed before is still overwritten."""
+    now = f"the database has {size(answer['size_bytes'])} now."
+    if not answer["total"]:
+        return f"Nothing to purge. What was removed before is overwritten; {now}"
+    return f"Purged {counted(answer['total'], 'document')}; {now}"
 
 
 def _print_dry(found: Record, as_json: bool) -> None:
@@ -57,7 +66,7 @@ def _print_dry(found: Record, as_json: bool) -> None:
     rows = [(one["id"], one["state"], one["until"], one["title"]) for one in found["documents"]]
     if rows:
         table(rows, ("ID", "STATE", "SINCE", "TITLE"))
-    line(f"Would purge {counted(len(rows), 'document')}.")
+    line(f"Would purge {counted(len(rows), 'document')}." if rows else "Nothing to purge.")
     _tell_kept(found)
 
 

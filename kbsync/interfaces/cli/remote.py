@@ -128,9 +128,15 @@ class Remote:
         return self._client.get("sources")
 
     def add_source(
-        self, path: str, *, recursive: bool = True, ignore: Sequence[str] = (), mode: SourceMode = "mirror"
+        self,
+        path: str,
+        *,
+        recursive: bool = True,
+        ignore: Sequence[str] = (),
+        mode: SourceMode = "mirror",
+        confirmed: bool = False,
     ) -> Record:
-        asked = {"path": path, "recursive": recursive, "ignore": list(ignore), "mode": mode}
+        asked = {"path": path, "recursive": recursive, "ignore": list(ignore), "mode": mode, "confirmed": confirmed}
         return self._client.post("sources", asked)
 
     def remove_source(self, path: str) -> Record:

@@ -82,6 +82,7 @@ def _serve(signals: Signals, once: bool, show_progress: bool) -> bool:
     lock.acquire("daemon", _LOCK_WAIT_S)
     try:
         log.configure(places.log_file, settings.log_level, terminal=True)
+        places.forget_opened()
         engine = open_engine(places, settings)
         try:
             daemon = build_daemon(engine)

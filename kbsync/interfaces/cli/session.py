@@ -62,8 +62,8 @@ def session_with_engine(workers: int | None = None) -> Iterator[tuple[Remote | O
 def _opened(places: Locations, workers: int | None) -> Iterator[tuple[Operations, Engine]]:
     from kbsync import log
     from kbsync.compose import open_engine
-    from kbsync.config.file import SOURCES_VARIABLE
     from kbsync.config.settings import is_written, load_settings
+    from kbsync.config.variables import SOURCES_VARIABLE
     from kbsync.interfaces.operations import Operations
 
     settings = load_settings(places.config_file)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbsync.config.variables import refuse_sources_fixed
+from kbsync.errors import Unconfirmed
 from kbsync.interfaces.cli.estimate import estimate_line, rough_seconds
-from kbsync.interfaces.cli.exits import complain, errors_told
+from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told, one_line
 from kbsync.interfaces.cli.output import Record, line, print_json, table
 from kbsync.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from kbsync.interfaces.cli.remote import Remote
+    from kbsync.interfaces.operations import Operations
 
 app = typer.Typer(help="The folders that are followed.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -30,14 +40,15 @@ def add(
     inbox: Annotated[
         bool, typer.Option("--inbox", help="Take every file in: its copy is kept by kbsync, and the file goes.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before an inbox is emptied of the files that it holds.")
+    ] = False,
     as_json: _Json = False,
 ) -> None:
     """Follow a folder: write it into the configuration and, with the daemon running, begin at once."""
     path = os.path.abspath(folder)
-    with errors_told(), session() as operations:
-        answer = operations.add_source(
-            path, recursive=recursive, ignore=ignore or [], mode="inbox" if inbox else "mirror"
-        )
+    with errors_told(), _editing() as operations:
+        answer = _added(operations, path, recursive=recursive, ignore=ignore or [], inbox=inbox, yes=yes)
         found = operations.survey(path, recursive=recursive, ignore=ignore or [])
         seconds = rough_seconds(found["by_type"])
     answer["estimate"] = {**found, "seconds": round(seconds)}
@@ -50,6 +61,35 @@ def add(
             line("It is an inbox: what is indexed moves from there into kbsync's own store.")
 
 
+def is_asked() -> bool:
+    """Say whether there is somebody to ask."""
+    return sys.stdin.isatty()
+
+
+@contextmanager
+def _editing() -> Iterator[Remote | Operations]:
+    """Open a session that edits the sources in config.toml: not where a variable of this very command beats them."""
+    refuse_sources_fixed(os.environ)
+    with session() as operations:
+        yield operations
+
+
+def _added(
+    operations: Remote | Operations, path: str, *, recursive: bool, ignore: list[str], inbox: bool, yes: bool
+) -> Record:
+    """Add the folder; where that would take files out of it, once a person has said yes."""
+    try:
+        return operations.add_source(
+            path, recursive=recursive, ignore=ignore, mode="inbox" if inbox else "mirror", confirmed=yes
+        )
+    except Unconfirmed as error:
+        if not is_asked():
+            raise
+        if not typer.confirm(f"{one_line(error.message)} Go on?"):
+            raise typer.Exit(UNANSWERED) from None
+    return operations.add_source(path, recursive=recursive, ignore=ignore, mode="inbox", confirmed=True)
+
+
 @app.command("list")
 def list_sources(as_json: _Json = False) -> None:
     """List the folders that are followed, with their state."""
@@ -58,10 +98,10 @@ def list_sources(as_json: _Json = False) -> None:
     if as_json:
         print_json(answer)
         return
-    heads = ("SOURCE", "STATE", "INDEXED", "WAITING", "SKIPPED", "FAILED")
+    heads = ("SOURCE", "MODE", "STATE", "INDEXED", "WAITING", "SKIPPED", "FAILED")
     table(
         [
-            (source["path"], source["state"], *(source["files"][head.lower()] for head in heads[2:]))
+            (source["path"], source["mode"], source["state"], *(source["files"][head.lower()] for head in heads[3:]))
             for source in answer["sources"]
         ],
         heads,
@@ -107,10 +147,24 @@ def _print_controlled(answer: Record, as_json: bool, what: str) -> None:
 
 @app.command("remove")
 def remove(folder: _Folder, as_json: _Json = False) -> None:
-    """Stop following a folder. Its files stay; what they held is hidden from search."""
-    with errors_told(), session() as operations:
+    """Stop following a folder. Its files stay; what they held is hidden from search.
+
+    What an inbox took in stays indexed and stored: `kbsync documents export` writes it to a file again.
+    """
+    with errors_told(), _editing() as operations:
         answer = operations.remove_source(os.path.abspath(folder))
     if as_json:
         print_json(answer)
-    else:
-        line(f"Not following {answer['removed']} any more. Its files are untouched.")
+        return
+    line(f"Not following {answer['removed']} any more. {_left_behind(answer)}")
+
+
+def _left_behind(answer: Record) -> str:
+    """Say what became of the files of a folder that is followed no more."""
+    if answer["mode"] != "inbox":
+        return "Its files are untouched; what they held is hidden from search."
+    return (
+        "What was taken in stays indexed and stored: "
+        f"`kbsync search --in {shlex.quote(answer['removed'])} WORDS` finds it, "
+        "`kbsync documents export ID` writes one to a file again."
+    )

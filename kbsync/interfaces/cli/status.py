@@ -134,6 +134,8 @@ def _print(answer: Record) -> None:
         line(f"files      {answer['files']['seen']} seen: {_files(answer['files'])}")
         if answer["added"]["seen"]:
             line(f"by hand    {answer['added']['seen']} added: {_added(answer['added'])}")
+        if answer["taken_in"]:
+            line(f"taken in   {counted(answer['taken_in'], 'file')} from inboxes")
         line(f"queue      {queue['queued']} queued, {queue['processing']} being read")
     if answer.get("reindex") and answer["reindex"]["state"] != "idle":
         line(f"reindex    {said(answer['reindex'])}")

@@ -39,7 +39,9 @@ def why(
 def _better_said(path: str) -> NotFound | UsageError | None:
     """Return what to say of a path that was never seen, where a look at it tells more."""
     if os.path.isdir(path):
-        return UsageError(f"{path} is a folder; name a file.", hint="`kbsync status` says how folders are doing.")
+        return UsageError(
+            f"{path} is a folder, not one that is followed; name a file.", hint="`kbsync sources add` follows it."
+        )
     if not os.path.lexists(path):
         return NotFound(f"{path}: There is no such file and none was ever seen.", hint="Is its name spelled so?")
     return None

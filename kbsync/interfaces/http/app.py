@@ -20,6 +20,7 @@ from kbsync.errors import (
     NotFound,
     RetryLater,
     SkipFile,
+    Unconfirmed,
     UsageError,
 )
 from kbsync.file_types import DocumentType
@@ -52,6 +53,7 @@ from kbsync.model import SearchMode, SourceMode
 from kbsync.version import version
 
 _STATUS: tuple[tuple[type[KbsyncError], int], ...] = (
+    (Unconfirmed, 409),
     (UsageError, 400),
     (NotFound, 404),
     (FileGone, 404),
@@ -84,12 +86,13 @@ class NoteRequest(BaseModel):
 
 
 class SourceRequest(BaseModel):
-    """A folder to follow."""
+    """A folder to follow. `confirmed`: an inbox may be emptied of the files that it holds already."""
 
     path: str
     recursive: bool = True
     ignore: list[str] = []
     mode: SourceMode = "mirror"
+    confirmed: bool = False
 
 
 class PathRequest(BaseModel):
@@ -232,7 +235,13 @@ def _add_public_routes(app: FastAPI, operations: Operations) -> None:
     @app.post("/api/v1/sources", responses=answered(AddedSource))
     def add_source(body: SourceRequest, request: Request) -> Record:
         try:
-            return operations.add_source(body.path, recursive=body.recursive, ignore=body.ignore, mode=body.mode)
+            return operations.add_source(
+                body.path,
+                recursive=body.recursive,
+                ignore=body.ignore,
+                mode=body.mode,
+                confirmed=body.confirmed,
+            )
         except KbsyncError as error:
             if on_socket(request.scope):
                 raise

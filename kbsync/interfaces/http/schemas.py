@@ -70,6 +70,7 @@ class Status(_Record):
     queue: Queue
     files: dict[str, Any]
     added: dict[str, int]
+    taken_in: int
     sources: list[SourceRecord]
     watchers: list[dict[str, Any]]
     scheduler: dict[str, Any]

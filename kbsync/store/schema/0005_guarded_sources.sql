@@ -18,3 +18,7 @@ ALTER TABLE files ADD COLUMN hash_due INTEGER NOT NULL DEFAULT 0 CHECK (hash_due
 -- Moves: the path that had this inode, and those that wait to be read and may hold what is missing elsewhere.
 CREATE INDEX files_indexed_inode ON files (inode, size) WHERE state = 'indexed';
 CREATE INDEX files_waiting_size ON files (size) WHERE state = 'waiting';
+
+-- The bytes (SHA-256, hex) that a person took out of the index at this path: they stay out wherever they turn up as new.
+ALTER TABLE files ADD COLUMN removed_hash TEXT;
+CREATE INDEX files_removed ON files (removed_hash) WHERE removed_hash IS NOT NULL;

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kbsync.config.locations import locate
 from tests.interfaces.conftest import Service
 
 # A newline, ESC, a mark that turns the writing direction, and a byte that is no UTF-8.
@@ -94,6 +95,37 @@ def test_a_folder_that_is_none_is_refused(service: Service) -> None:
     assert service.command("documents", "export", "1", "--to", "/never/a/folder").exit_code == 2
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a folder that nobody can write to, root neither")
+def test_a_folder_that_cannot_be_written_to_is_told_as_that(service: Service) -> None:
+    path = service.write("unwritten.md", "# Unwritten\n\nA spindle.\n")
+    note = json.loads(service.command("add", "--note", "A note of spindles.", "--json").stdout)["added"][0]
+    for document in (str(path), str(note["document_id"])):
+        answer = service.command("documents", "export", document, "--to", "/proc")
+        assert answer.exit_code == 1
+        assert "The folder /proc cannot be written to: " in answer.stderr
+
+
+def test_a_document_is_shown_and_removed_by_its_path_too(service: Service, tmp_path: Path) -> None:
+    path = service.write("named.md", "# Named\n\nA medlar tree.\n")
+    twin = service.write("named-too.md", "# Named\n\nA medlar tree.\n")
+    assert "A medlar tree." in service.command("documents", "show", str(path)).stdout
+    answer = service.command("documents", "remove", str(path))
+    assert answer.stdout.startswith("Removed Named.\nIt was the same document in 2 files: ")
+    for file in (path, twin):
+        why = json.loads(service.command("why", str(file), "--json").stdout)
+        assert why["reason"] == "removed_by_you"
+        (event, *_) = json.loads(service.command("history", str(file), "--json").stdout)["events"]
+        assert (event["kind"], event["path"]) == ("removed", str(file))
+    assert service.command("documents", "show", str(path)).exit_code == 3
+
+
+def test_a_folder_is_no_document(service: Service) -> None:
+    for word in ("export", "show", "remove"):
+        answer = service.command("documents", word, str(service.folder))
+        assert answer.exit_code == 2
+        assert "is a folder; name a file" in answer.stderr
+
+
 def test_what_is_opened_is_the_file_itself_or_a_copy_of_what_is_kept(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,15 +137,17 @@ def test_what_is_opened_is_the_file_itself_or_a_copy_of_what_is_kept(
     opened = tmp_path / "opened"
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("OPENED", str(opened))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
     path = service.write("opened.md", "# Opened\n\nA linden.\n")
     assert service.command("documents", "open", str(path)).stdout == f"Opened {path}.\n"
     assert opened.read_text() == str(path)
     note = json.loads(service.command("add", "--note", "A note of lindens.", "--json").stdout)["added"][0]
     assert service.command("documents", "open", str(note["document_id"])).exit_code == 0
     copy = Path(opened.read_text())
-    assert (copy.parent.parent, copy.read_text()) == (tmp_path, "A note of lindens.")
+    places = locate({"KBSYNC_HOME": str(service.home)})
+    assert (str(copy.parent.parent), copy.read_text()) == (places.opened_dir, "A note of lindens.")
+    assert copy.parent.stat().st_mode & 0o777 == 0o700
+    places.forget_opened()
+    assert not copy.exists(), "the next start sweeps it"
 
 
 def test_a_machine_without_a_program_to_open_with_says_so(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +156,12 @@ def test_a_machine_without_a_program_to_open_with_says_so(service: Service, monk
     answer = service.command("documents", "open", str(path))
     assert answer.exit_code == 1
     assert str(path) in answer.stderr
+    note = json.loads(service.command("add", "--note", "A note of bird cherries.", "--json").stdout)["added"][0]
+    answer = service.command("documents", "open", str(note["document_id"]))
+    assert answer.exit_code == 1
+    assert f"`kbsync documents export {note['document_id']}`" in answer.stderr
+    opened = Path(locate({"KBSYNC_HOME": str(service.home)}).opened_dir)
+    assert list(opened.iterdir()) == [], "a copy that nobody sees is not left behind"
 
 
 @pytest.mark.parametrize("raw", ODD_NAMES)

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from kbsync.filesystem import Stat
-from kbsync.knowledge_base import commits
+from kbsync.knowledge_base import moving
 from kbsync.model import Origin
 from kbsync.reasons import FileState
 from kbsync.sources.moves import IndexedFile, Move
@@ -50,7 +50,7 @@ def test_the_document_follows_and_the_old_path_is_gone(connection: apsw.Connecti
             state for (state,) in connection.execute("SELECT state FROM documents")
         )
     )
-    assert commits.moved(connection, move, NOW + 1)
+    assert moving.follow(connection, move, NOW + 1)
     connection.set_update_hook(None)
     assert set(states) == {"current"}
     assert origins.live_paths(connection, move.old.document_id) == [NEW]
@@ -61,7 +61,7 @@ def test_the_document_follows_and_the_old_path_is_gone(connection: apsw.Connecti
 
 
 def test_what_its_hash_proved_is_not_read_once_more(connection: apsw.Connection, move: Move) -> None:
-    assert commits.moved(connection, replace(move, proved=True), NOW + 1)
+    assert moving.follow(connection, replace(move, proved=True), NOW + 1)
     assert jobs.live_paths(connection, move.source_id) == set()
 
 
@@ -88,7 +88,7 @@ def test_nothing_is_written_where_something_changed_meanwhile(
 ) -> None:
     meanwhile(connection, move)
     before = list(connection.execute("SELECT * FROM origins")), list(connection.execute("SELECT * FROM files"))
-    assert not commits.moved(connection, move, NOW + 1)
+    assert not moving.follow(connection, move, NOW + 1)
     assert before == (
         list(connection.execute("SELECT * FROM origins")),
         list(connection.execute("SELECT * FROM files")),
