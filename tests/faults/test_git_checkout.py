@@ -33,7 +33,6 @@ _LOOK_S = 0.02
 
 pytestmark = [
     pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
 ]
 

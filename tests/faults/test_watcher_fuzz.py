@@ -16,10 +16,7 @@ import pytest
 from tests.fakes.watched_disk import WatchedDisk, clean_run
 from tests.faults.disk_traces import OUTSIDE, ROOTS, play, trace
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events"),
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events")
 
 SEEDS = range(4)
 STEPS = 150

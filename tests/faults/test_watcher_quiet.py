@@ -15,10 +15,7 @@ from kbsync.reasons import FileState, Reason
 from tests.fakes.eventually import eventually
 from tests.fakes.watched_disk import WatchedDisk
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events"),
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events")
 
 OpenDisk = Callable[[], WatchedDisk]
 

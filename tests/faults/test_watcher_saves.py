@@ -13,10 +13,7 @@ from kbsync.reasons import FileState
 from tests.fakes.watched_disk import WatchedDisk
 from tests.faults.editor_saves import SAVES, Save
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events"),
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events")
 
 
 @pytest.fixture

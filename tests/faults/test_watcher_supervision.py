@@ -16,10 +16,7 @@ import pytest
 from tests.fakes.eventually import eventually
 from tests.fakes.watched_disk import WatchedDisk
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events"),
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events")
 
 CHECKOUT = Path(__file__).parent.parent.parent
 FILES, NOTES = 12_000, 50

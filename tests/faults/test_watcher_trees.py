@@ -13,10 +13,7 @@ import pytest
 
 from tests.fakes.watched_disk import WatchedDisk
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events"),
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events")
 
 MANY = 500
 

@@ -13,11 +13,7 @@ from kbsync.model import Change, Source
 from kbsync.sources.watcher import NativeWatcher
 from tests.sources.watch_reports import Reports
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events"),
-    # watchdog warns in its reader thread where a new folder is both seen by its walk and told by an event
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events")
 
 
 def test_a_new_file_is_told_closed(watcher: NativeWatcher, root: Path, reports: Reports) -> None:

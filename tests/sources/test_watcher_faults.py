@@ -19,11 +19,7 @@ from kbsync.reasons import Reason
 from kbsync.sources.watcher import NativeWatcher
 from tests.sources.watch_reports import PATIENCE_S, Reports
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events"),
-    # watchdog warns in its reader thread where a new folder is both seen by its walk and told by an event
-    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are inotify's events")
 
 
 def overflow(watcher: NativeWatcher) -> None:
