@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kbsync.config.settings import Settings
 from kbsync.errors import StopEngine
 from kbsync.filesystem import Entry
 from kbsync.reasons import FileState, Reason
@@ -100,10 +101,23 @@ def test_a_changed_configuration_is_followed_at_the_next_tick(alive: SimulatedEn
     assert alive.found("ripens") == [f"{ARCHIVE}/quince.md"]
 
 
-def test_an_unchanged_configuration_is_left_alone_until_it_is_asked_for(alive: SimulatedEngine) -> None:
+def test_an_unchanged_configuration_is_left_alone_until_it_is_asked_for(
+    alive: SimulatedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    load = alive.daemon._load_settings
+
+    def counted() -> Settings:
+        read.append(1)
+        return load()
+
+    monkeypatch.setattr(alive.daemon, "_load_settings", counted)
     alive.daemon.tick()
+    assert read == []
     alive.daemon.ask_reload()
-    alive.daemon.tick()
+    for _ in range(2):
+        alive.daemon.tick()
+        assert read == [1]
     assert len(alive.watchers) == 1
 
 
