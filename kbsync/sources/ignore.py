@@ -128,7 +128,8 @@ def _is_of_the_name(match: re.Match[str], path: str) -> bool:
     if match.groupdict().get(_FOLDER_MARK) is not None:
         return match.end(_FOLDER_MARK) == len(path)
     # `docs/**` means what is in docs; pathspec also matches the slash behind the folder's own name.
-    return not (path.endswith("/") and match.end() == len(path))
+    # A folder within another of the same name is in it all the same.
+    return not (path.endswith("/") and match.end() == len(path)) or match.re.search(path[:-1]) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kbsync.errors import ConfigurationError
@@ -335,6 +335,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=60, deadline=None)
 @given(rules=st.tuples(_RULE_FILE, _RULE_FILE, _RULE_FILE))
+@example(rules=("*/*\n!**/keep/**", "", ""))
 def test_rule_files_mean_what_they_mean_to_git(repository: Path, rules: tuple[str, str, str]) -> None:
     for folder, text in zip((".", "b", "b/keep"), rules, strict=True):
         (repository / folder / ".gitignore").write_text(text)
