@@ -99,8 +99,8 @@ class Scrub:
     def _differs(self, file: HashedFile) -> bool:
         """Return whether a file that looks as it did holds other bytes. A failure to look says nothing."""
         source = self._configured.by_id(file.source_id)
-        if source is None or source.mode == "inbox":
-            return False
+        if source is None or source.mode == "inbox" or file.source_id in self._readers.read(sources.paused):
+            return False  # nothing is read in a folder that a person paused, or in another one at its place
         try:
             if replace(self._fs.lstat(file.path), device=file.stat.device) != file.stat:
                 return False

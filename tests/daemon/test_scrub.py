@@ -38,6 +38,21 @@ def test_a_change_that_no_stat_shows_is_found_within_a_week(engine: SimulatedEng
     assert engine.kb.check() == []
 
 
+def test_nothing_is_read_in_a_paused_folder(engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.fs.write(f"{NOTES}/a.md", b"# A\n\nthe larch")
+    engine.rescan()
+    engine.fs.spoil(f"{NOTES}/a.md", b"# A\n\nthe mapel")
+    engine.engine.source_control.pause(NOTES)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.fs, "open_file", lambda path: pytest.fail(f"{path} was read"))
+        week(engine)
+    engine.engine.source_control.resume(NOTES)
+    engine.rescan()
+    week(engine)
+    engine.settle()
+    assert engine.found("mapel") == [f"{NOTES}/a.md"]
+
+
 def test_what_did_not_change_costs_no_job_and_one_row_an_hour(engine: SimulatedEngine) -> None:
     engine.fs.write(f"{NOTES}/a.md", b"# A\n\nthe larch")
     engine.rescan()
