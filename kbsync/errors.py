@@ -72,6 +72,10 @@ class StopEngine(KbsyncError):
     """Going on would do harm: the process ends with a clear message, data untouched."""
 
 
+class DatabaseDamaged(StopEngine):
+    """The database file itself is damaged: the next start sets it aside and builds the index anew."""
+
+
 class ConfigurationError(StopEngine):
     """The configuration cannot be used (exit code 78 of `kbsync run`)."""
 

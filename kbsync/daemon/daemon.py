@@ -16,6 +16,7 @@ from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
 from kbsync.daemon.scheduler import Scheduler
 from kbsync.daemon.scrub import Scrub
+from kbsync.daemon.upkeep import Upkeep
 from kbsync.daemon.wake import Wake
 from kbsync.daemon.watchers import Watchers
 from kbsync.daemon.worker import Worker
@@ -74,11 +75,11 @@ class Daemon:
         self._config_file = config_file
         self._settings = settings
         self._load_settings = load_settings
-        self._scheduler = Scheduler(settings.rescan_s, loops.rescans.request_all, self._upkeep_due)
+        self.upkeep = Upkeep(kb, lambda: self._settings.keep_days, loops.stop)
+        self._scheduler = Scheduler(settings.rescan_s, loops.rescans.request_all, self.upkeep.ask)
         self._threads: list[threading.Thread] = []
         self._reload = threading.Event()
         self._reloading = threading.Lock()
-        self._upkeep = threading.Event()
         self._failure: BaseException | None = None
         self._config_seen = _config_mark(config_file)
         self._leases_at = self._supervised_at = clock.monotonic()
@@ -94,6 +95,7 @@ class Daemon:
         self._spawn("rescans", loops.rescans.run)
         self._spawn("reindexer", loops.reindexer.run)
         self._spawn("scrub", loops.scrub.run)
+        self._spawn("upkeep", self.upkeep.run)
         for number, worker in enumerate(loops.workers):
             self._spawn(f"worker-{number}", worker.run)
         self._scheduler.start()
@@ -176,6 +178,7 @@ class Daemon:
         loops.stop.set()
         loops.producer.wake()
         loops.rescans.wake()
+        self.upkeep.wake()
         loops.work.ring()
         loops.watchers.stop()
         deadline = self._clock.monotonic() + _JOIN_S
@@ -209,15 +212,6 @@ class Daemon:
         if held and now - self._leases_at >= _LEASES_EVERY_S:
             self._leases_at = now
             self.loops.writer.run(lambda connection: job_queue.extend(connection, held, self._clock.now()))
-        if self._upkeep.is_set():
-            self._upkeep.clear()
-            self.kb.prune()
-            self.kb.retention.expire(self._settings.keep_days)
-            if problems := self.kb.check():
-                log.error("integrity", problems=[problem.kind for problem in problems])
-
-    def _upkeep_due(self) -> None:
-        self._upkeep.set()
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
         def guarded() -> None:

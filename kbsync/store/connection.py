@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from kbsync.errors import RetryLater, StopEngine
+from kbsync.errors import DatabaseDamaged, RetryLater, StopEngine
 from kbsync.reasons import Reason
 from kbsync.store import tokenizer
 
@@ -133,7 +133,7 @@ def translated(path: str) -> Iterator[None]:
     except apsw.IOError as error:
         raise RetryLater(Reason.IO, f"Reading or writing the database {path} failed: {error}.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StopEngine(
+        raise DatabaseDamaged(
             f"The database {path} is damaged: {error}.",
             hint="Move it away and start again: the index is rebuilt from your folders.",
         ) from error

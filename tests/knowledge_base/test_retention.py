@@ -109,8 +109,8 @@ def test_very_many_are_deleted_in_small_steps_until_none_is_left(engine: Simulat
 def test_the_daemon_deletes_what_is_over_its_time_in_its_upkeep(engine: SimulatedEngine) -> None:
     superseded(engine)
     engine.clock.advance(31 * DAY_S)
-    engine.daemon._upkeep_due()
-    engine.daemon._look_after()
+    engine.daemon.upkeep.ask()
+    engine.daemon.upkeep.step()
     assert states(engine) == ["current"]
 
 
@@ -118,12 +118,12 @@ def test_a_setting_decides_how_long_versions_are_kept(engine: SimulatedEngine) -
     superseded(engine)
     engine.configure(NOTES, text='keep_versions_days = "forever"\n')
     engine.clock.advance(1000 * DAY_S)
-    engine.daemon._upkeep_due()
-    engine.daemon._look_after()
+    engine.daemon.upkeep.ask()
+    engine.daemon.upkeep.step()
     assert "superseded" in states(engine)
     engine.configure(NOTES, text="keep_versions_days = 3\n")
-    engine.daemon._upkeep_due()
-    engine.daemon._look_after()
+    engine.daemon.upkeep.ask()
+    engine.daemon.upkeep.step()
     assert states(engine) == ["current"]
 
 

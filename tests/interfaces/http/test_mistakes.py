@@ -7,7 +7,8 @@ import asyncio
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from kbsync import compose, errors
+from kbsync import errors
+from kbsync.compose import engine as compose_engine
 from kbsync.interfaces.http.app import build_app
 from kbsync.interfaces.http.guard import Access
 from kbsync.interfaces.operations import Operations
@@ -93,7 +94,7 @@ def test_no_refusal_repeats_what_was_asked_for(engine: SimulatedEngine, method: 
 
 
 def test_a_search_that_takes_too_long_is_ended_with_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compose, "SEARCH_S", -1.0)
+    monkeypatch.setattr(compose_engine, "SEARCH_S", -1.0)
     engine = SimulatedEngine(world)
     try:
         # Enough chunks that the database looks at the clock at least once.

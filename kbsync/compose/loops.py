@@ -1,0 +1,85 @@
+"""Builds the loops of a daemon around an open engine."""
+
+from __future__ import annotations
+
+from kbsync.compose.engine import Engine
+from kbsync.config.settings import load_settings
+from kbsync.daemon.daemon import Daemon, Loops
+from kbsync.daemon.producer import Producer
+from kbsync.daemon.reindexer import Reindexer
+from kbsync.daemon.rescans import Rescans
+from kbsync.daemon.scrub import Scrub
+from kbsync.daemon.source_walk import SourceWalks
+from kbsync.daemon.watchers import Watchers
+from kbsync.model import Priority
+from kbsync.sources.debounce import Debounce
+
+
+def build_daemon(engine: Engine) -> Daemon:
+    """Build the loops around an engine: `workers` for text, one more for fresh changes, and one for each child."""
+    seams, settings = engine.seams, engine.settings
+
+    # The loops know each other only by these: changes that must settle, sources that must be walked, what walks saw.
+    rescans: Rescans
+    watchers: Watchers
+    producer = Producer(
+        seams.fs,
+        seams.clock,
+        engine.writer,
+        engine.readers,
+        engine.sources,
+        Debounce(settings.quiet_s, longest_wait_s=settings.longest_wait_s),
+        engine.own,
+        lambda source_id, why: rescans.mark(source_id, why),
+        engine.work,
+        engine.stop,
+    )
+    walks = SourceWalks(
+        seams.fs,
+        seams.clock,
+        engine.writer,
+        engine.readers,
+        engine.sources,
+        engine.own,
+        producer.take,
+        engine.work,
+        engine.stop,
+        lambda source_id, folders: watchers.walked(source_id, folders),
+        lambda source_id: watchers.is_polled(source_id),
+        settings.max_missing_share,
+        settings.longest_wait_s,
+    )
+    rescans = Rescans(seams.clock, engine.sources, walks, engine.work, engine.stop)
+    watchers = Watchers(seams.make_watcher, seams.clock, producer.take, rescans.mark, seams.mounts)
+
+    engine.source_control.tell(lambda source_id: rescans.mark(source_id, "told"))
+
+    def gone(source_id: int) -> None:
+        rescans.mark(source_id, "gone")
+
+    workers = [engine.worker(gone, "text", Priority.LOW) for _ in range(settings.workers)]
+    workers += [engine.worker(gone, "document", Priority.LOW) for _ in range(engine.slots.count)]
+    workers.append(engine.worker(gone, "text", Priority.EVENT))
+    loops = Loops(
+        engine.writer,
+        engine.batcher,
+        engine.embedders,
+        tuple(workers),
+        producer,
+        rescans,
+        watchers,
+        Reindexer(engine.reindexing, engine.work, engine.stop),
+        Scrub(seams.fs, seams.clock, engine.writer, engine.readers, engine.sources, engine.stop),
+        engine.work,
+        engine.stop,
+    )
+    config_file = engine.locations.config_file
+    return Daemon(
+        loops,
+        engine.kb,
+        engine.sources,
+        seams.clock,
+        config_file,
+        settings,
+        lambda: load_settings(config_file),
+    )

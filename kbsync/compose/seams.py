@@ -1,0 +1,138 @@
+"""What a test replaces, and the real things in its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from kbsync.clock import Clock, SystemClock
+from kbsync.config.locations import Locations
+from kbsync.config.settings import Settings
+from kbsync.daemon.watchers import MakeWatcher
+from kbsync.embed.embedder import Device
+from kbsync.embed.model_files import ModelFiles, model_at, model_with, packaged_model
+from kbsync.embed.sentence_transformer import CrossEncoderReranker, SentenceTransformerDevice, devices
+from kbsync.embed.token_counter import HuggingFaceCounter
+from kbsync.errors import ConfigurationError, FailFile
+from kbsync.filesystem import FileSystem, RealFileSystem
+from kbsync.knowledge_base.conversion import Cage
+from kbsync.knowledge_base.embedders import ModelAtHand, model_at_hand
+from kbsync.model import Conversion, ConversionRequest, Source, TokenCounter
+from kbsync.pipelines import docling_converter, isolation, isolation_plan, model_catalogue
+from kbsync.pipelines.isolation_plan import Slots
+from kbsync.sources.inbox import Inbox, RealInbox
+from kbsync.sources.mounts import Mount, mounts
+from kbsync.sources.watcher import NativeWatcher
+from kbsync.store.reindexes import VectorTable
+
+# Gets the plan of the slots and the data folder.
+MakeCage = Callable[[Slots, str], Cage]
+
+
+def _none_found(_table: VectorTable) -> ModelAtHand | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What a test replaces: disk, clock, the embedding device with its model's data, watchers and converters."""
+
+    fs: FileSystem
+    clock: Clock
+    model: ModelFiles
+    counter: TokenCounter
+    open_devices: Callable[[], list[Device]]
+    make_watcher: MakeWatcher
+    make_cage: MakeCage
+    # Gets the table of the live vectors where another model made them; None where that is not on this machine any more.
+    find_earlier: Callable[[VectorTable], ModelAtHand | None] = _none_found
+    # The door through which files leave an inbox: it gets the inbox's source, and no other.
+    open_inbox: Callable[[Source], Inbox] = RealInbox
+    # What is mounted where: it decides which sources are polled.
+    mounts: Callable[[], Sequence[Mount]] = tuple
+
+
+def real_seams(settings: Settings, locations: Locations) -> Seams:
+    """Return the real disk, clock, model and watchers. Imports no model library yet. Raises ConfigurationError."""
+    model = configured_model(settings)
+    setting = settings.models.device
+
+    def open_devices(files: ModelFiles) -> list[Device]:
+        names = devices(setting if isinstance(setting, str) else list(setting))
+        return [SentenceTransformerDevice(files, name) for name in names]
+
+    def find_earlier(table: VectorTable) -> ModelAtHand | None:
+        found = model_with(table.fingerprint, table.folder)
+        if found is None:
+            return None
+        return model_at_hand(found, HuggingFaceCounter(found.tokenizer_json), partial(open_devices, found))
+
+    languages, own_models = settings.ocr.languages, docling_models_folder(settings, locations)
+
+    def make_cage(slots: Slots, folder: str) -> Cage:
+        return conversion_cage(slots, folder, languages, own_models)
+
+    return Seams(
+        RealFileSystem(),
+        SystemClock(),
+        model,
+        HuggingFaceCounter(model.tokenizer_json),
+        partial(open_devices, model),
+        partial(NativeWatcher, heartbeat=locations.heartbeat_dir),
+        make_cage,
+        find_earlier,
+        mounts=mounts,
+    )
+
+
+def configured_model(settings: Settings) -> ModelFiles:
+    """Return the embedding model that is set. Raises ConfigurationError where its folder holds none."""
+    if settings.models.embedder == "packaged":
+        return packaged_model()
+    try:
+        return model_at(settings.models.embedder)
+    except FailFile as error:
+        raise ConfigurationError(error.message, hint=f"models.embedder names it. {error.hint}") from error
+
+
+def configured_reranker(settings: Settings) -> CrossEncoderReranker | None:
+    """Return the reranker that is set, not loaded yet. Raises ConfigurationError where its folder holds no model."""
+    if settings.models.reranker is None:
+        return None
+    folder = os.path.abspath(os.path.expanduser(settings.models.reranker))
+    if not os.path.isfile(os.path.join(folder, "config.json")):
+        raise ConfigurationError(
+            f"models.reranker is {folder}, and no model lies there.",
+            hint="Name a folder with a cross-encoder for sentence-transformers, or take the setting out.",
+        )
+    device = settings.models.device
+    return CrossEncoderReranker(folder, device if isinstance(device, str) else list(device))
+
+
+def docling_models_folder(settings: Settings, locations: Locations) -> str | None:
+    """Return the folder of Docling's own models where they are to be used. Raises ConfigurationError without them."""
+    if settings.models.docling == "packaged":
+        return None
+    if not model_catalogue.are_there(model_catalogue.docling_models(locations.models_dir)):
+        raise ConfigurationError(
+            f'models.docling is "docling", but Docling\'s own models are not in {locations.models_dir}.',
+            hint="Fetch them with `kbsync models download`, or take the setting out.",
+        )
+    return locations.models_dir
+
+
+def conversion_cage(
+    slots: Slots, folder: str, languages: tuple[str, ...], own_models: str | None
+) -> isolation.Cage[ConversionRequest, Conversion]:
+    """Return the cage in which Docling converts, its models loaded when a child starts."""
+    limits = isolation.CageLimits(memory_bytes=4 << 30, recycle_bytes=isolation_plan.OWN_BYTES) if own_models else None
+    return isolation.Cage(
+        partial(docling_converter.convert, open_counter=HuggingFaceCounter),
+        slots,
+        folder,
+        SystemClock(),
+        prepare=partial(docling_converter.warm_up, "auto", languages, slots.threads, own_models),
+        limits=limits,
+    )
