@@ -5,6 +5,9 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line."""
+    from kbsync.interfaces.cli import surroundings
+
+    surroundings.make_whole()
     from kbsync.interfaces.cli.app import app
 
     app()

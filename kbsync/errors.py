@@ -37,6 +37,29 @@ class RetryLater(KbsyncError):
         self.reason = reason
 
 
+class Unready(RetryLater):
+    """What every job needs is not there now, such as the model: the job waits for it; its attempt does not count."""
+
+
+class StorageUnavailable(RetryLater):
+    """kbsync's own disk or database cannot be used just now (full, read-only, locked): no file is to blame for it.
+
+    Everything that wants to write waits; no attempt is counted, and work goes on by itself when it can.
+    """
+
+
+def disk_full(path: str) -> StorageUnavailable:
+    """Return the error of a disk without room for what was to be written at a path of ours."""
+    return StorageUnavailable(Reason.NO_SPACE, f"The disk that holds {path} is full.", hint="Free some space.")
+
+
+def folder_gone(folder: str) -> StorageUnavailable:
+    """Return the error of a folder of ours that somebody moved or removed, or whose disk is away."""
+    return StorageUnavailable(
+        Reason.IO, f"The folder {folder} is gone.", hint="Put it back where it was, or mount its disk again."
+    )
+
+
 class SkipFile(KbsyncError):
     """The file is not for the index. It is accounted for and left alone until it or the rules change."""
 
@@ -66,6 +89,13 @@ class FileChanged(KbsyncError):
     def __init__(self, message: str, *, hint: str = "", wait_s: float | None = None) -> None:
         super().__init__(message, hint=hint)
         self.wait_s = wait_s
+
+
+class IndexDamaged(RetryLater):
+    """The full-text index is damaged, the database is not: it is made anew from the text, by the daemon at once.
+
+    What is written waits for that; search goes on without words.
+    """
 
 
 class StopEngine(KbsyncError):

@@ -6,6 +6,7 @@ Only reading: nothing here can write to a source.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat as stat_module
 from collections.abc import Iterator
@@ -19,6 +20,14 @@ FileKind = Literal["file", "directory", "symlink", "special"]
 def as_text(path: str) -> str:
     """Return a path, or a message with one in it, as text that can be stored and sent: odd bytes become `\\xNN`."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def is_at(descriptor: int, path: str) -> bool:
+    """Return whether an open file is the one that a path names now: it may have been removed or replaced since."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +198,21 @@ class RealFileSystem:
         named = os.statvfs(path).f_fsid
         # XFS and FAT give their device's number here, which the next disk at that socket gets too.
         return None if named in (0, os.lstat(path).st_dev) else named
+
+
+def sync_folder(folder: str) -> None:
+    """Have what was made, renamed or removed in a folder of our own outlive a loss of power. Raises OSError.
+
+    A file system that knows nothing of it (FAT, some shares) is no reason to go without the folder.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

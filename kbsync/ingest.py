@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kbsync import file_types
 from kbsync.errors import FailFile, SkipFile
+from kbsync.failpoints import failpoint
 from kbsync.file_types import DocumentType
 from kbsync.model import (
     ChunkLimits,
@@ -138,6 +139,7 @@ def ingest(
     elif parsed.truncated or (kind.type not in file_types.CONVERTED_TYPES and content.size > len(content.head)):
         reason = Reason.TRUNCATED
     chunks = enrich.make_chunks(parsed, clipped_title(title, limits, counter), counter)
+    failpoint("ingest.chunked")
     return DocumentUpdate(
         content_hash=content.content_hash,
         title=title,
@@ -154,6 +156,7 @@ def ingest(
         chunks=chunks,
         vectors=vectorize([chunk.enriched_text for chunk in chunks]),
         reason=reason,
+        created_at=content.options.created_at,
     )
 
 
@@ -178,6 +181,7 @@ def ingest_note(text: str, options: IngestOptions, counter: TokenCounter, vector
         chunks=chunks,
         vectors=vectorize([chunk.enriched_text for chunk in chunks]),
         reason=None,
+        created_at=options.created_at,
     )
 
 

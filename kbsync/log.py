@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import logging.handlers
@@ -12,9 +13,21 @@ from datetime import UTC, datetime
 
 import structlog
 
+from kbsync.filesystem import is_at
+
 _MEGABYTE = 1 << 20
 # Kept: this file and four before it.
 _LOG_BYTES, _LOG_FILES = 5 * _MEGABYTE, 4
+
+
+# The program's log, once it is configured.
+_written: _PrivateRotatingFile | None = None
+
+
+def problem() -> str | None:
+    """Return why the log cannot be written now, None where it can: nothing else is the worse for it."""
+    failed = None if _written is None else _written.failed
+    return None if failed is None else f"The log {failed} Everything else goes on."
 
 
 def configure(log_file: str, level: str, *, terminal: bool) -> None:
@@ -33,7 +46,9 @@ def configure(log_file: str, level: str, *, terminal: bool) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    handlers: list[logging.Handler] = [_file_handler(log_file, shared)]
+    global _written
+    _written = _file_handler(log_file, shared)
+    handlers: list[logging.Handler] = [_written]
     if terminal:
         handlers.append(_terminal_handler(shared))
     root = logging.getLogger()
@@ -46,7 +61,7 @@ def configure(log_file: str, level: str, *, terminal: bool) -> None:
     logging.getLogger("kbsync").setLevel(level.upper())
 
 
-def _file_handler(log_file: str, shared: list[structlog.typing.Processor]) -> logging.Handler:
+def _file_handler(log_file: str, shared: list[structlog.typing.Processor]) -> _PrivateRotatingFile:
     handler = _PrivateRotatingFile(log_file, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8", delay=True)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -78,12 +93,34 @@ def _terminal_handler(shared: list[structlog.typing.Processor]) -> logging.Handl
 class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
     """A rotating file that only its owner reads, and that is never the reason for a crash (full disk, lost folder)."""
 
+    # Why the last record could not be written, None where it was.
+    failed: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record. A file that was removed, or moved away, is made anew: nobody would find what goes into it."""
+        self.failed = None
+        stream = self.stream
+        if stream is not None and not is_at(stream.fileno(), self.baseFilename):
+            self.stream = None  # as the base class does it: opened anew when it writes
+            try:
+                stream.close()
+            except OSError:
+                pass  # what was left to write has no room
+        super().emit(record)
+
     def _open(self):  # type: ignore[no-untyped-def]  # the base class returns a private stream type
         os.makedirs(os.path.dirname(self.baseFilename), mode=0o700, exist_ok=True)
         return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=_open_private)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's own name)
         """Drop the record: a log that cannot be written must not stop the work."""
+        error = sys.exc_info()[1]
+        why, cure = str(error), "Make its folder writable again."
+        if isinstance(error, OSError):
+            why = error.strerror or why
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                cure = "Free some space."
+        self.failed = f"{self.baseFilename} cannot be written: {why}. {cure}"
 
     def close(self) -> None:
         try:

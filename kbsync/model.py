@@ -131,6 +131,8 @@ class IngestOptions:
     language: str | None = None
     ocr: OcrMode | None = None
     password_file: str | None = None
+    # When it was taken in first, in seconds since 1970, of what is taken in again from a copy; None: now.
+    created_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +305,8 @@ class DocumentUpdate:
     chunks: tuple[Chunk, ...]
     vectors: Vectors | None
     reason: Reason | None
+    # When it was taken in first; None: now.
+    created_at: float | None = None
 
 
 # ---- how it is found ----

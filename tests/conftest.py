@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tests.side_by_side import Room, group_of, turn_of
 CORPUS_VARIABLE = "KBSYNC_TEST_CORPUS"
 _MISSING = f"{CORPUS_VARIABLE} names no folder: set it to the folder of real documents"
 _ROOM = pytest.StashKey[Room]()
-_TOLD = "told"
+_TOLD, _TALLIED = "told", "tallied"
 # Where only a database lies on the disk: in memory each commit's wait for it is nothing, and most of these tests' time.
 # The programs, the watchers and the walks have a real disk.
 _IN_MEMORY = tuple(f"tests/{name}/" for name in ("store", "queue", "search", "knowledge_base", "daemon", "interfaces"))
@@ -107,12 +108,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ended = [report for report in terminalreporter.stats.get("", ()) if getattr(report, "when", "") == "teardown"]
     for line in sorted(str(value) for report in ended for key, value in report.user_properties if key == _TOLD):
         terminalreporter.write_line(line)
+    tallied = Counter[str]()
+    for what, count in (value for report in ended for key, value in report.user_properties if key == _TALLIED):
+        tallied[what.replace("_", " ")] += count
+    if tallied:
+        lost = tallied.pop("lost", 0)
+        kinds = ", ".join(f"{count:,} {what}" for what, count in sorted(tallied.items()))
+        terminalreporter.write_line(f"Faults tried: {tallied.total():,} ({kinds}); lost: {lost}")
 
 
 @pytest.fixture
 def told(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Return what says how much a test has played: printed at the end, whichever process ran it."""
     return lambda line: record_property(_TOLD, line)
+
+
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Return what counts the faults that a test has made, `tally(kills=60, lost=0)`, for one sentence at the end."""
+
+    def add(**counts: int) -> None:
+        for what, count in counts.items():
+            record_property(_TALLIED, (what, count))
+
+    return add
 
 
 @pytest.fixture(scope="session")

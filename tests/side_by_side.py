@@ -27,6 +27,10 @@ LONGEST = (
     "tests/end_to_end/test_ingestion_scenarios.py",
     "tests/faults/test_bad_documents.py",
     "tests/end_to_end/test_interrupted.py",
+    "tests/faults/test_failpoints.py",
+    "tests/faults/test_random_kills.py",
+    "tests/faults/test_syscalls.py",
+    "tests/faults/test_process.py",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -207,3 +208,20 @@ def test_a_folder_that_vanishes_is_made_again(log_file: Path) -> None:
     log_file.parent.rmdir()
     logger.info("second")
     assert [line["event"] for line in lines(log_file)] == ["second"]
+
+
+def test_a_log_on_a_full_disk_says_that_it_is_full(monkeypatch: pytest.MonkeyPatch, log_file: Path) -> None:
+    """P18: to make its folder writable would help nothing."""
+
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "_open_private", full)
+        structlog.stdlib.get_logger("kbsync.test").warning("first")
+    problem = log.problem()
+    assert problem is not None
+    assert "No space left on device. Free some space." in problem
+    structlog.stdlib.get_logger("kbsync.test").warning("second")
+    assert log.problem() is None
+    assert lines(log_file)[-1]["event"] == "second"

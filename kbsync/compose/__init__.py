@@ -9,6 +9,7 @@ from kbsync.compose.seams import (
     conversion_cage,
     docling_models_folder,
     real_seams,
+    require_reranker,
 )
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "docling_models_folder",
     "open_engine",
     "real_seams",
+    "require_reranker",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -12,32 +12,47 @@ from kbsync import log
 from kbsync.compose.seams import Seams, configured_reranker, docling_models_folder, real_seams
 from kbsync.config.locations import Locations
 from kbsync.config.settings import Settings
+from kbsync.daemon.outage import Outage
 from kbsync.daemon.wake import Wake
 from kbsync.daemon.worker import Worker
 from kbsync.embed.batcher import Batcher
+from kbsync.embed.model_files import ModelFiles
+from kbsync.embed.sentence_transformer import CrossEncoderReranker
+from kbsync.failpoints import failpoint
+from kbsync.knowledge_base import rebuild, rebuilt, repair_rows
 from kbsync.knowledge_base.adding import Adding
+from kbsync.knowledge_base.checkup import Checkup
+from kbsync.knowledge_base.compaction import Compaction
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.knowledge_base.conversion import Cage, DocumentReader
 from kbsync.knowledge_base.embedders import Embedders, ModelAtHand, model_at_hand
 from kbsync.knowledge_base.facade import KnowledgeBase
+from kbsync.knowledge_base.own_files import OwnFiles
 from kbsync.knowledge_base.processing import Parts, Processor
 from kbsync.knowledge_base.recovery import recover
 from kbsync.knowledge_base.reindexing import Reindexing
+from kbsync.knowledge_base.repair import Models, Repair
+from kbsync.knowledge_base.repair_files import FileRepair
 from kbsync.knowledge_base.retention import Retention
 from kbsync.knowledge_base.source_control import SourceControl
 from kbsync.model import Lane, Priority
 from kbsync.pipelines import isolation_plan
 from kbsync.pipelines.isolation_plan import Slots
 from kbsync.search.hybrid import Search
-from kbsync.store import documents, reindexes
+from kbsync.sources.mounts import type_of
+from kbsync.store import damage, documents, place, reindexes, vector_functions
+from kbsync.store.connection import Connection
 from kbsync.store.kept_conversions import KeptConversions
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
+from kbsync.version import version
 
 events = structlog.stdlib.get_logger(__name__)
 
 # A statement of a search that takes longer is ended: one query must not keep the machine busy for ever.
 SEARCH_S = 30.0
+# So is any other statement that reads, except of the integrity check: as long as one reads, the write-ahead log grows.
+READ_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +76,12 @@ class Engine:
     source_control: SourceControl
     error_log: log.ErrorLog
     own: frozenset[tuple[int, int]]
+    reranker: CrossEncoderReranker | None
+    outage: Outage
     work: Wake
     stop: threading.Event
+    # Of the program that runs, whatever is installed in its place meanwhile.
+    version: str
 
     def worker(self, gone: Callable[[int], None], lane: Lane, worst: Priority) -> Worker:
         """Return a new worker."""
@@ -78,36 +97,84 @@ class Engine:
             gone,
             lane,
             worst,
+            self.embedders.problem,
         )
+
+    def shortcomings(self) -> list[str]:
+        """Return what is not as it was meant to be here, with the remedy: everything goes on in spite of it."""
+        vectors_in_sql, now = vector_functions.missing(), version()
+        reranker = None if self.reranker is None else self.reranker.missing()
+        found = [told for told in (vectors_in_sql, log.problem(), self._place()) if told is not None]
+        if now != self.version:
+            found.append(f"kbsync {now} is installed by now, and this is still {self.version}: restart it.")
+        if reranker is not None:
+            found.append(f"{reranker} Hits are ranked without it until it is back.")
+        return found + self.batcher.notices
+
+    def _place(self) -> str | None:
+        """Say why the database should lie somewhere else, None where it may stay."""
+        folder = self.locations.data_dir
+        return place.warning(folder, type_of(folder, self.seams.mounts()), place.marks_in(folder))
 
     def close(self) -> None:
         """Close in the order of the flow. Twice does no harm."""
         self.stop.set()
         self.work.ring()
         self.embedders.stop()
+        failpoint("close.embedders")
         self.cage.close()
-        self.writer.close()
+        failpoint("close.cage")
         self.readers.close()
+        # The last connection: what is left in the write-ahead log goes into the database, and its file goes.
+        self.writer.close()
+        failpoint("close.writer")
+        damage.closed(self.locations.database)
         self.error_log.close()
+        failpoint("close.all")
 
 
-def open_engine(locations: Locations, settings: Settings, seams: Seams | None = None) -> Engine:
+def open_engine(
+    locations: Locations,
+    settings: Settings,
+    seams: Seams | None = None,
+    ends: Callable[[], bool] = lambda: False,
+    *,
+    may_rebuild: bool = False,
+) -> Engine:
     """Open the database (making it where there is none), put back what a dead process left, and build the parts.
 
-    Raises StopEngine (also ConfigurationError) where going on would do harm.
+    `may_rebuild`: a damaged database is set aside and another one made; else DatabaseDamaged says how to have that.
+
+    Raises StopEngine (also ConfigurationError) where going on would do harm, and RetryLater where `ends` says meanwhile
+    that the process is to end: no statement takes long any more then, not even a migration's.
     """
     seams = seams or real_seams(settings, locations)
     locations.make_folders()
     error_log = log.ErrorLog(locations.error_log)
-    writer, readers = Writer(locations.database), Readers(locations.database)
+    clock, stored = seams.clock, StoredFiles(locations.staging_dir, locations.documents_dir)
+    rebuild.make_ready(locations.database, stored, seams.fs, clock, may_rebuild=may_rebuild, ends=ends)
+    writer, readers = Writer(locations.database, ends), Readers(locations.database, READ_S)
     writer.open()
     try:
-        clock = seams.clock
-        configured = model_at_hand(seams.model, seams.counter, seams.open_devices)
+        damage.opened(locations.database, clock.now())
+        failpoint("engine.database_opened")
+        dimensions = {} if seams.missing_model else {seams.model.fingerprint: seams.model.dimension}
+        if wrong := writer.run(lambda connection: repair_rows.mend_at_start(connection, dimensions, clock.now())):
+            events.error("repaired_at_start", found=wrong)
+        configured = model_at_hand(_model(readers, seams), seams.counter, seams.open_devices)
         batcher = configured.batcher
-        writer.run(lambda connection: reindexes.follow(connection, batcher, configured.folder, clock.now()))
-        embedders = Embedders(readers, configured, _earlier(readers, seams))
-        stored = StoredFiles(locations.staging_dir, locations.documents_dir)
+
+        def follow(connection: Connection) -> None:
+            """Make the tables of vectors fit the configured model, where there is one."""
+            if seams.missing_model is None:
+                reindexes.follow(connection, batcher, configured.folder, clock.now())
+
+        if seams.missing_model is None:
+            writer.run(follow)
+        else:
+            events.info("model_missing", model=seams.model.name, why=seams.missing_model)
+        failpoint("engine.model_followed")
+        embedders = Embedders(readers, configured, _earlier(readers, seams), seams.missing_model)
         recover(writer, readers, stored, error_log, clock)
         limits = settings.chunk_limits(seams.model.max_tokens)
         own = locations.own_paths()
@@ -117,7 +184,9 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         )
         cage = seams.make_cage(slots, locations.data_dir)
         kept = KeptConversions(locations.conversions_dir)
-        kept.sweep(readers.read(documents.content_hashes))
+        if not readers.read(rebuilt.is_settling):  # the documents that they belong to come yet
+            kept.sweep(readers.read(documents.content_hashes))
+        failpoint("engine.conversions_swept")
         reader = DocumentReader(
             cage,
             kept,
@@ -150,7 +219,14 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
 
         adding = Adding(seams.fs, clock, writer, readers, stored, limits, reader, own)
         retention = Retention(clock, writer, readers, stored, kept)
-        kb = KnowledgeBase(clock, writer, readers, search(), adding, stored, retention)
+        compaction = Compaction(clock, writer, readers, kept, stored.room)
+        stop = threading.Event()
+        own_files = OwnFiles(readers, stored, kept)
+        models = Models(lambda: dimensions, follow, lambda: kb.use_search(search()))
+        files = FileRepair(seams.fs, clock, writer, readers, stored)
+        repair = Repair(clock, writer, own_files, files, kept, models, error_log)
+        checkup = Checkup(clock, writer, readers, own_files, repair, stop.is_set)
+        kb = KnowledgeBase(clock, writer, readers, search(), adding, stored, retention, checkup, compaction)
         processor = Processor(parts)
 
         def on_live() -> None:
@@ -180,9 +256,18 @@ def open_engine(locations: Locations, settings: Settings, seams: Seams | None = 
         SourceControl(seams.clock, writer, readers),
         error_log,
         own,
+        reranker,
+        Outage(seams.clock, stored.room),
         Wake(),
-        threading.Event(),
+        stop,
+        version(),
     )
+
+
+def _model(readers: Readers, seams: Seams) -> ModelFiles:
+    """Return the configured model; of one that is not there what the live vectors tell, for `status` to show."""
+    live = readers.read(reindexes.live) if seams.missing_model is not None else None
+    return seams.model if live is None else replace(seams.model, dimension=live.dimension)
 
 
 def _earlier(readers: Readers, seams: Seams) -> ModelAtHand | None:
@@ -191,5 +276,6 @@ def _earlier(readers: Readers, seams: Seams) -> ModelAtHand | None:
     if live is None or live.fingerprint == seams.model.fingerprint:
         return None
     found = seams.find_earlier(live)
-    events.warning("another_model", configured=seams.model.name, live=live.model_name, at_hand=found is not None)
+    if seams.missing_model is None:
+        events.warning("another_model", configured=seams.model.name, live=live.model_name, at_hand=found is not None)
     return found

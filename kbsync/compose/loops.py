@@ -64,12 +64,14 @@ def build_daemon(engine: Engine) -> Daemon:
         engine.writer,
         engine.batcher,
         engine.embedders,
+        engine.cage,
         tuple(workers),
         producer,
         rescans,
         watchers,
         Reindexer(engine.reindexing, engine.work, engine.stop),
         Scrub(seams.fs, seams.clock, engine.writer, engine.readers, engine.sources, engine.stop),
+        engine.outage,
         engine.work,
         engine.stop,
     )
@@ -82,4 +84,5 @@ def build_daemon(engine: Engine) -> Daemon:
         config_file,
         settings,
         lambda: load_settings(config_file),
+        lambda: (found := seams.find_model()) is not None and found.fingerprint != seams.model.fingerprint,
     )

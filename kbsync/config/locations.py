@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -9,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kbsync.errors import ConfigurationError
-from kbsync.filesystem import stat_of
+from kbsync.errors import ConfigurationError, StorageUnavailable, disk_full
+from kbsync.filesystem import stat_of, sync_folder
 
 # macOS allows 104 bytes for a Unix socket's path, the closing NUL included; Linux 108.
 SOCKET_PATH_LIMIT = 103
@@ -36,7 +37,8 @@ class Locations:
         The database must be open: then its -wal and -shm are there and stay the same files. Raises OSError.
         """
         files = (self.database + ending for ending in ("", "-wal", "-shm"))
-        stats = [stat_of(os.stat(path)) for path in (self.data_dir, self.state_dir, self.log_dir, *files)]
+        paths = [self.data_dir, self.state_dir, *files, *([self.log_dir] if os.path.isdir(self.log_dir) else [])]
+        stats = [stat_of(os.stat(path)) for path in paths]
         return frozenset((stat.device, stat.inode) for stat in stats)
 
     @property
@@ -57,6 +59,11 @@ class Locations:
     def conversions_dir(self) -> str:
         """What converters made of documents, so that nothing is converted twice."""
         return os.path.join(self.data_dir, "conversions")
+
+    @property
+    def restoring_dir(self) -> str:
+        """What is restored from a backup, until it takes the place of what is there. Not made before there is any."""
+        return os.path.join(self.data_dir, "restoring")
 
     @property
     def models_dir(self) -> str:
@@ -83,12 +90,18 @@ class Locations:
         return os.path.join(self.log_dir, "kbsync.log")
 
     def make_folders(self) -> None:
-        """Create every folder, private to the user. Raises ConfigurationError where that is impossible."""
+        """Create every folder, private to the user. Raises ConfigurationError where that is impossible.
+
+        Without the folder of the log everything goes on: what cannot be logged is told in `status`.
+        """
         with making_private():
+            try:
+                _make_private(self.log_dir)
+            except (ConfigurationError, StorageUnavailable):
+                pass
             for folder in (
                 self.data_dir,
                 self.state_dir,
-                self.log_dir,
                 self.documents_dir,
                 self.staging_dir,
                 self.conversions_dir,
@@ -137,14 +150,30 @@ def making_private() -> Iterator[None]:
 
 
 def _make_private(folder: str) -> None:
+    above, new = folder, []
+    while not os.path.isdir(above):
+        above, _name = os.path.split(above)
+        new.append(above)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
+        for parent in reversed(new):
+            sync_names(parent)  # all that is synced within a new folder later would go with its name
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(folder) from error
         raise ConfigurationError(
             f"Cannot make the folder {folder}: {error.strerror}.",
             hint="Make it writable, or set KBSYNC_HOME to a folder that is.",
         ) from error
+
+
+def sync_names(folder: str) -> None:
+    """Have what was just made or renamed in a folder outlive a loss of power; its content was synced by itself."""
+    try:
+        sync_folder(folder)
+    except OSError:
+        pass  # a folder above ours may be closed to us: no reason to go without
 
 
 def locate(environ: Mapping[str, str]) -> Locations:

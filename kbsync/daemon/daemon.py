@@ -6,11 +6,13 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from kbsync.clock import Clock
 from kbsync.config.settings import Settings, is_written
+from kbsync.daemon.outage import Outage
 from kbsync.daemon.producer import Producer
 from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
@@ -21,21 +23,25 @@ from kbsync.daemon.wake import Wake
 from kbsync.daemon.watchers import Watchers
 from kbsync.daemon.worker import Worker
 from kbsync.embed.batcher import Batcher
-from kbsync.errors import ConfigurationError, RetryLater, StopEngine
+from kbsync.errors import ConfigurationError, DatabaseDamaged, KbsyncError, RetryLater, StopEngine
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import Stat, stat_of
-from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.configured import ConfiguredSources
+from kbsync.knowledge_base.conversion import Cage
 from kbsync.knowledge_base.embedders import Embedders
 from kbsync.knowledge_base.facade import KnowledgeBase
 from kbsync.queue import job_queue
+from kbsync.store import damage
 from kbsync.store.writer import Writer
 
 log = structlog.stdlib.get_logger(__name__)
 
-# Together below the 10 seconds in which SIGTERM must have ended everything.
-_JOIN_S = 6.0
+# With what the HTTP server and the embedder take to end, below the 10 seconds in which SIGTERM must have ended all.
+_JOIN_S = 4.0
 _LEASES_EVERY_S = job_queue.LEASE_S / 4
 _SUPERVISE_EVERY_S = 2.0
+# A model that cannot be used is looked for so often: reading its small files takes some milliseconds.
+_MODEL_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +51,14 @@ class Loops:
     writer: Writer
     batcher: Batcher
     embedders: Embedders
+    cage: Cage
     workers: tuple[Worker, ...]
     producer: Producer
     rescans: Rescans
     watchers: Watchers
     reindexer: Reindexer
     scrub: Scrub
+    outage: Outage
     work: Wake
     stop: threading.Event
 
@@ -67,6 +75,7 @@ class Daemon:
         config_file: str,
         settings: Settings,
         load_settings: Callable[[], Settings],
+        model_changed: Callable[[], bool] = lambda: False,
     ) -> None:
         self.loops = loops
         self.kb = kb
@@ -75,45 +84,61 @@ class Daemon:
         self._config_file = config_file
         self._settings = settings
         self._load_settings = load_settings
+        self._model_changed = model_changed
         self.upkeep = Upkeep(kb, lambda: self._settings.keep_days, loops.stop)
-        self._scheduler = Scheduler(settings.rescan_s, loops.rescans.request_all, self.upkeep.ask)
+        self._scheduler = Scheduler(clock, settings.rescan_s, loops.rescans.request_all, self.upkeep.ask)
         self._threads: list[threading.Thread] = []
         self._reload = threading.Event()
         self._reloading = threading.Lock()
         self._failure: BaseException | None = None
         self._config_seen = _config_mark(config_file)
-        self._leases_at = self._supervised_at = clock.monotonic()
+        self._leases_at = self._supervised_at = self._model_at = clock.monotonic()
         self.config_error: str | None = None
+        # The model is another one than when the engine was opened, and that one could not be used: open it anew.
+        self.wants_restart = False
 
     def start(self) -> None:
         """Begin: what a dead process left goes back into the queue, then watch, then walk, then work."""
         loops = self.loops
         loops.writer.start()
         loops.embedders.start()
+        self.kb.retention.note_time(self._settings.keep_days)
         self._follow(self._settings, forget=is_written(self._config_file))
-        self._spawn("producer", loops.producer.run)
-        self._spawn("rescans", loops.rescans.run)
-        self._spawn("reindexer", loops.reindexer.run)
-        self._spawn("scrub", loops.scrub.run)
-        self._spawn("upkeep", self.upkeep.run)
+        self._spawn("producer", partial(loops.producer.run, loops.outage))
+        self._spawn("rescans", partial(loops.rescans.run, loops.outage))
+        self._spawn("reindexer", partial(loops.reindexer.run, loops.outage))
+        self._spawn("scrub", partial(loops.scrub.run, loops.outage))
+        self._spawn("upkeep", partial(self.upkeep.run, loops.outage))
         for number, worker in enumerate(loops.workers):
-            self._spawn(f"worker-{number}", worker.run)
-        self._scheduler.start()
+            self._spawn(f"worker-{number}", partial(worker.run, loops.outage))
+        self._spawn("scheduler", self._scheduler.run)
 
     def tick(self) -> None:
-        """Look after everything once. Raises what ended a loop: never half alive."""
+        """Look after everything once. Raises what ended a loop, and DatabaseDamaged: never half alive."""
         if self._failure is not None:
             raise self._failure
+        database = self.loops.writer.path
+        if damage.is_noted(database):  # whoever met it, a search perhaps
+            raise DatabaseDamaged(
+                f"The database {database} looks damaged ({damage.noted(database)}).",
+                hint="The next `kbsync run` looks at every page, and where it is so, sets the file aside and builds "
+                "the index anew. A service manager starts it by itself.",
+            )
         for thread in self._threads:
             if not thread.is_alive():
                 raise StopEngine(f"The thread {thread.name} ended unexpectedly.", hint="The log tells why.")
         if not self.loops.writer.alive():
             raise StopEngine("The database's writer ended unexpectedly.", hint="The log tells why.")
+        if (died := self.loops.embedders.died()) is not None:
+            raise StopEngine(f"The embedder ended unexpectedly: {died!r}.", hint="The log tells why.") from died
+        self._scheduler.tick()
+        self.upkeep.look()
         try:
-            self._follow_file()
+            if not self.loops.outage.lasts:
+                self._follow_file()
             self._look_after()
         except RetryLater as error:
-            log.warning("supervisor_waits", error=str(error))
+            self.loops.outage.met("supervisor", error)
 
     def _follow_file(self) -> None:
         """Reload where the configuration file changed; one that is gone or empty is no wish to forget everything."""
@@ -123,7 +148,9 @@ class Daemon:
         if self._settings.sources and (mark is None or mark.size == 0):
             self.config_error = f"{self._config_file} is gone or empty; the last settings hold until it is back."
             return
+        asked = self._reload.is_set()
         self.reload()
+        self._look_for_model(asked=asked)
         self._reload.clear()
         self._config_seen = mark
 
@@ -161,13 +188,25 @@ class Daemon:
         # Last once more: what cannot be queued, or was not there any more, asks for another walk.
         return producer.idle() and self.kb.unsettled() == 0 and not rescans.pending()
 
+    def held_up(self, ticket: int) -> str | None:
+        """Return why nothing that is left will be done for now, though all was looked at; None while anything goes on.
+
+        A model that cannot be used: what needs it waits for as long as that lasts.
+        """
+        problem = self.loops.embedders.problem()
+        if problem is None or any(worker.job is not None for worker in self.loops.workers):
+            return None
+        rescans, producer = self.loops.rescans, self.loops.producer
+        looked = rescans.answered(ticket) and not rescans.pending() and producer.idle()
+        return problem if looked else None
+
     def status(self) -> dict[str, object]:
         """Return the parts of `status` that only a running daemon knows."""
         return {
             "watchers": self.loops.watchers.status(),
             "scheduler": self._scheduler.status(),
             "model_ready": self.loops.batcher.ready,
-            "model_error": self.loops.batcher.error,
+            "model_error": self.loops.embedders.problem() or self.loops.batcher.error,
             "config_error": self.config_error,
         }
 
@@ -175,23 +214,41 @@ class Daemon:
         """End in the order of the flow: no new work, then what runs, then what it writes to. Twice does no harm."""
         loops = self.loops
         self._scheduler.stop()
+        failpoint("stop.scheduler")
         loops.stop.set()
+        # A check or a compaction of a large database takes longer than we have; nothing is lost of either.
+        loops.writer.end_long_work()
         loops.producer.wake()
         loops.rescans.wake()
         self.upkeep.wake()
         loops.work.ring()
         loops.watchers.stop()
-        deadline = self._clock.monotonic() + _JOIN_S
-        # Whoever waits for vectors is told to come again: its job goes back uncounted.
+        failpoint("stop.watchers")
+        # Whoever waits for vectors or for a child is told to come again: its job goes back uncounted.
         loops.embedders.stop()
+        failpoint("stop.embedders")
+        loops.cage.close()
+        failpoint("stop.cage")
+        deadline = self._clock.monotonic() + _JOIN_S
         for thread in self._threads:
             thread.join(max(0.0, deadline - self._clock.monotonic()))
             if thread.is_alive():
                 log.warning("thread_left_behind", thread=thread.name)
         if self._threads and loops.writer.alive():
             # The jobs of threads that were left behind; an answer that still comes finds its job taken back.
-            loops.writer.run(lambda connection: commits.recover(connection, self._clock.now()))
+            try:
+                loops.writer.run(lambda connection: job_queue.put_back(connection, self._clock.now()))
+            except KbsyncError as error:  # a full disk, a damaged file: the next start does the same
+                log.warning("jobs_not_put_back", error=str(error))
         self._threads = []
+        failpoint("stop.all")
+
+    def _look_for_model(self, *, asked: bool) -> None:
+        """See whether a model that could not be used is mended; where that is `asked` by hand, believe it."""
+        self._model_at = self._clock.monotonic()
+        embedders = self.loops.embedders
+        if embedders.problem() is not None:
+            self.wants_restart |= self._model_changed() or (asked and embedders.missing is None)
 
     def _follow(self, settings: Settings, *, forget: bool = True) -> None:
         begun, ended = self.sources.follow(settings, forget=forget)
@@ -208,10 +265,22 @@ class Daemon:
             self._supervised_at = now
             self.loops.watchers.supervise()
             self.loops.rescans.mark_held()
+        if self.loops.outage.may_be_over():
+            self._try_again()
+        if now - self._model_at >= _MODEL_EVERY_S:
+            self._look_for_model(asked=False)
         held = [job.id for worker in self.loops.workers if (job := worker.job) is not None]
         if held and now - self._leases_at >= _LEASES_EVERY_S:
             self._leases_at = now
             self.loops.writer.run(lambda connection: job_queue.extend(connection, held, self._clock.now()))
+
+    def _try_again(self) -> None:
+        """Have everything that waits go on, where our own disk takes what is written again."""
+        self.kb.prove_storage(has_more_room=self.loops.outage.has_more_room())
+        self.loops.outage.over()
+        self.loops.work.ring()
+        self.loops.producer.wake()
+        self.loops.rescans.wake()
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
         def guarded() -> None:
@@ -219,6 +288,9 @@ class Daemon:
                 run()
             except BaseException as error:
                 log.exception("loop_ended", loop=name)
+                if not isinstance(error, KbsyncError):
+                    # Perhaps it met what nobody wrote: the next start reads all.
+                    damage.suspect(self.loops.writer.path, f"{name} ended: {error!r}", is_told=False)
                 self._failure = error
 
         thread = threading.Thread(target=guarded, name=name, daemon=True)

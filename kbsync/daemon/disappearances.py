@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kbsync.clock import Clock
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import FileSystem, as_text
 from kbsync.knowledge_base import commits, moving
 from kbsync.knowledge_base.configured import ConfiguredSources
@@ -111,6 +112,7 @@ class Disappearances:
             paths = [path for path in batch if has_left(self._fs, source, self._own, path)]
             hidden += len(paths)
             queued += self._hide(source, paths)
+            failpoint("walk.batch_hidden")
             absences.forget(paths)
         absences.forget(moved)
         again = bool(missing.early or waiting)
@@ -171,10 +173,13 @@ class Disappearances:
     def _counted(self, source: Source, row: SourceRow, absent: Absent) -> Absent:
         """Fill in how much would be lost, where it matters: the brake asks for no few files."""
         missing = (*absent.due, *absent.early)
-        since = max(row.counted_from, self._clock.now() - guard.TOGETHER_S)
+        now = self._clock.now()
+        since = now - guard.TOGETHER_S
+        if row.counted_from <= now:  # else it was written while the clock was ahead
+            since = max(row.counted_from, since)
 
         def count(connection: Connection) -> Absent:
-            gone_lately = files.lost_since(connection, source.id, since)
+            gone_lately = files.lost_since(connection, source.id, since, now)
             if not missing or not (absent.is_empty or len(missing) + gone_lately > guard.FEW):
                 return absent
             return replace(
@@ -195,6 +200,7 @@ class Disappearances:
             if not sources.exists(connection, source.id):
                 return 0  # taken out of the configuration while it was walked
             files.mark_gone(connection, source.id, paths, now)
+            failpoint("walk.marked_gone")
             queued = 0
             for path in paths:
                 document_id = origins.end_path(connection, path, "missing", now)

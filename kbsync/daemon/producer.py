@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-import structlog
-
 from kbsync.clock import Clock
+from kbsync.daemon.outage import Outage
 from kbsync.daemon.wake import Wake
 from kbsync.errors import RetryLater
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import FileSystem, Stat
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.configured import ConfiguredSources
@@ -27,8 +27,6 @@ from kbsync.sources.spelling import listed_as
 from kbsync.store import events, files, jobs, origins, sources
 from kbsync.store.connection import Connection
 from kbsync.store.writer import Readers, Writer
-
-log = structlog.stdlib.get_logger(__name__)
 
 _LONGEST_SLEEP_S = 5.0
 
@@ -74,16 +72,15 @@ class Producer:
         with self._stepping:
             return not self._inbox and not len(self._debounce)
 
-    def run(self) -> None:
-        """Step until told to stop."""
+    def run(self, outage: Outage) -> None:
+        """Step until told to stop; `outage` hears what stands in the way."""
         while not self._stop.is_set():
             rings = self._arrived.rings()
             try:
                 self.step()
                 pause = self._debounce.next_due(self._clock.monotonic())
             except RetryLater as error:  # the database is busy or its disk is full: sources are marked to be looked at
-                log.warning("producer_waits", error=str(error))
-                pause = 1.0
+                pause = outage.met("producer", error)
             self._arrived.wait(rings, _LONGEST_SLEEP_S if pause is None else min(pause + 0.005, _LONGEST_SLEEP_S))
 
     def wake(self) -> None:
@@ -100,8 +97,10 @@ class Producer:
                 change = self._inbox.popleft()
                 if paused.get(change.source_id) != sources.BY_YOU:
                     self._debounce.note(change, now)
+                    failpoint("producer.noted")
             quiet = self._debounce.due(now, self._look)
             if quiet:
+                failpoint("producer.flushed")
                 self._queue(quiet)
             return len(quiet)
 
@@ -134,6 +133,7 @@ class Producer:
         try:
             for priority, paths in judged.items():
                 if queue_seen(self._writer, self._readers, paths, priority, self._clock.now(), settle_s=0.0):
+                    failpoint("producer.queued")
                     self._work.ring()
         except RetryLater:
             for source, _seen in chain(*judged.values()):
@@ -200,6 +200,7 @@ def write_decisions(
             continue
         job_queue.overtake(connection, source.id, seen.path, now)
         files.account(connection, source.id, seen.path, seen.stat, decision.state, decision.reason, seen.rules, now)
+        failpoint("producer.accounted")
         if decision.state is FileState.SKIPPED:
             document_id = origins.end_path(connection, seen.path, "missing", now)
             if document_id is not None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import structlog
-
+from kbsync.daemon.outage import Outage
 from kbsync.daemon.wake import Wake
 from kbsync.errors import RetryLater
 from kbsync.knowledge_base.reindexing import Reindexing
-
-log = structlog.stdlib.get_logger(__name__)
 
 # Nobody waits for it by the second: a look at the database this often finds what was asked for, or may be tried again.
 _LONGEST_SLEEP_S = 5.0
@@ -24,8 +21,8 @@ class Reindexer:
         self._work = work
         self._stop = stop
 
-    def run(self) -> None:
-        """Step until told to stop."""
+    def run(self, outage: Outage) -> None:
+        """Step until told to stop; `outage` hears what stands in the way."""
         while not self._stop.is_set():
             rings = self._work.rings()
             try:
@@ -33,9 +30,7 @@ class Reindexer:
                     continue
                 pause = _LONGEST_SLEEP_S
             except RetryLater as error:  # the database is busy or full, or the model's memory is short
-                if not self._stop.is_set():
-                    log.warning("reindex_waits", error=str(error))
-                pause = 1.0
+                pause = 0.0 if self._stop.is_set() else outage.met("reindexer", error)
             self._work.wait(rings, pause)
 
     def step(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from kbsync.clock import Clock
+from kbsync.daemon.outage import Outage
 from kbsync.daemon.source_walk import SourceScan, SourceWalks
 from kbsync.daemon.wake import Wake
 from kbsync.errors import RetryLater
@@ -125,8 +126,8 @@ class Rescans:
         """Follow a changed setting of the brake."""
         self._walks.max_missing_share = share
 
-    def run(self) -> None:
-        """Step until told to stop."""
+    def run(self, outage: Outage) -> None:
+        """Step until told to stop; `outage` hears what stands in the way."""
         while not self._stop.is_set():
             rings = self._asked.rings()
             try:
@@ -134,8 +135,7 @@ class Rescans:
                     continue
                 pause = self._pause()
             except RetryLater as error:
-                log.warning("rescan_waits", error=str(error))
-                pause = 1.0
+                pause = outage.met("rescans", error)
             self._asked.wait(rings, pause)
 
     def wake(self) -> None:

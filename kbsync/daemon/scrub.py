@@ -13,7 +13,9 @@ from dataclasses import replace
 import structlog
 
 from kbsync.clock import Clock
+from kbsync.daemon.outage import Outage
 from kbsync.errors import KbsyncError, RetryLater
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import FileSystem
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.model import Priority
@@ -58,15 +60,15 @@ class Scrub:
         self._portion: deque[HashedFile] = deque()
         self._due_at: float | None = None
 
-    def run(self) -> None:
-        """Step until told to stop."""
+    def run(self, outage: Outage) -> None:
+        """Step until told to stop; `outage` hears what stands in the way."""
         while not self._stop.is_set():
             begun, pause = self._clock.monotonic(), _LONGEST_SLEEP_S
             try:
                 if self.step():
                     pause = (self._clock.monotonic() - begun) * _REST_SHARE
             except RetryLater as error:  # the database is busy or its disk is full
-                log.warning("scrub_waits", error=str(error))
+                pause = outage.met("scrub", error)
             self._stop.wait(min(pause, _LONGEST_SLEEP_S))
 
     def step(self) -> bool:
@@ -74,6 +76,7 @@ class Scrub:
         if not self._portion and not self._begin():
             return False
         file = self._portion[0]
+        failpoint("scrub.begun")
         if self._differs(file):
             log.warning("changed_without_a_sign", path=file.path)
             self._writer.run(lambda connection: _read_anew(connection, file, self._clock.now()))

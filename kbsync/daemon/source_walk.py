@@ -14,6 +14,7 @@ from kbsync.clock import Clock
 from kbsync.daemon.disappearances import BATCH, Disappearances, Followed, Look
 from kbsync.daemon.producer import write_decisions
 from kbsync.daemon.wake import Wake
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import FileSystem, as_text
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.model import Change, Priority, RootIdentity, Source
@@ -126,13 +127,16 @@ class SourceWalks:
         is_indexed = None if source.mode == "inbox" else known.take_indexed
         walk = scan(self._fs, source, self._own, self._stop.is_set, is_indexed)
         state = _Walked(known)
+        failpoint("walk.begun")
         young = self._read(source, row, walk, state, live, first=first)
+        failpoint("walk.read")
         if walk.entered and not self._stop.is_set():
             self._walked(source.id, WalkedFolders(walk.entered, frozenset(walk.left_out)))
         followed, identity = None, row.identity
         if walk.ended and root is not None and walk.entered.get(source.path) == root.inode:
             followed, identity = self._follow(source, row, walk, state, young, begun, root, is_sure=verdict == "same")
             state.queued += followed.queued
+            failpoint("walk.swept")
         told = self._verdict(source, row, walk, followed, identity)
         seconds = self._clock.monotonic() - begun
         again = followed is not None and followed.again
@@ -357,12 +361,14 @@ class SourceWalks:
                 sources.end_hold(connection, source.id, counted_from=now if agreed else None)
             elif held != row.held:
                 sources.set_held(connection, source.id, held)
+                failpoint("walk.brake_set")
             if told[:2] != (row.state, row.reason):
                 kind = {"paused": "paused", "held": "held"}.get(result.state, "resumed")
                 if kind != "resumed" or row.state in ("paused", "held"):
                     events.record(connection, kind, now, source_id=source.id, path=source.path, detail=result.detail)
 
         self._writer.run(record)
+        failpoint("walk.recorded")
         if not same:
             log.info("source", path=source.path, state=result.state, reason=result.reason, detail=result.detail)
         return result

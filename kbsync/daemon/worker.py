@@ -9,8 +9,19 @@ from typing import TypeVar
 import structlog
 
 from kbsync.clock import Clock
+from kbsync.daemon.outage import Outage
 from kbsync.daemon.wake import Wake
-from kbsync.errors import FailFile, FileChanged, FileGone, RetryLater, SkipFile, StopEngine
+from kbsync.errors import (
+    FailFile,
+    FileChanged,
+    FileGone,
+    RetryLater,
+    SkipFile,
+    StopEngine,
+    StorageUnavailable,
+    Unready,
+)
+from kbsync.failpoints import failpoint
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.processing import Processor
 from kbsync.log import ErrorLog
@@ -31,7 +42,10 @@ _LONGEST_SLEEP_S = 5.0
 
 
 class Worker:
-    """Works a lane's jobs no worse than `worst`, one at a time. `gone` hears of a source whose file was not there."""
+    """Works a lane's jobs no worse than `worst`, one at a time. `gone` hears of a source whose file was not there.
+
+    `held_up` says why no job can be worked now, None where they can: until then all of them wait.
+    """
 
     def __init__(
         self,
@@ -46,6 +60,7 @@ class Worker:
         gone: Callable[[int], None],
         lane: Lane = "text",
         worst: Priority = Priority.LOW,
+        held_up: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._processor = processor
         self._writer = writer
@@ -58,11 +73,12 @@ class Worker:
         self._gone = gone
         self._lane: Lane = lane
         self._worst = worst
+        self._held_up = held_up
         self.job: Job | None = None
         self._unended: Job | None = None
 
-    def run(self) -> None:
-        """Work until told to stop."""
+    def run(self, outage: Outage) -> None:
+        """Work until told to stop; `outage` hears what stands in the way."""
         while not self._stop.is_set():
             rings = self._wake.rings()
             try:
@@ -71,14 +87,18 @@ class Worker:
                 pause = self._pause()
             except StopEngine:
                 raise
-            except RetryLater as error:  # the database itself is busy or full: nothing was claimed or all is back
-                log.warning("worker_waits", error=str(error))
-                pause = 1.0
+            except RetryLater as error:  # our own disk or database: nothing was claimed, or all is back
+                pause = outage.met("worker", error)
             self._wake.wait(rings, pause)
 
     def step(self) -> bool:
-        """Work one job to its end; False where none may run now. Raises RetryLater and StopEngine for the database."""
+        """Work one job to its end; False where none may run now.
+
+        Raises StorageUnavailable where our own disk cannot be used: then the job is back in the queue, or will be.
+        """
         self._put_back_unended()
+        if self._held_up() is not None:
+            return False
         now = self._clock.now()
         # Asked by reading first: an idle engine writes nothing.
         if self._readers.read(lambda connection: jobs.next_queued(connection, self._lane, self._worst, now)) is None:
@@ -90,13 +110,17 @@ class Worker:
             return False
         self.job = job
         try:
-            self._work(job)
+            failpoint("worker.claimed")
+            met = self._work(job)
+            failpoint("worker.ended")
         except RetryLater:
             self._unended = job
             raise
         finally:
             self.job = None
             self._wake.ring()  # what waited for this path, or for the queue to be empty, looks again
+        if met is not None:
+            raise met
         return True
 
     def _put_back_unended(self) -> None:
@@ -106,7 +130,8 @@ class Worker:
             self._writer.run(lambda connection: job_queue.run_again(connection, job, self._clock.now()))
             self._unended = None
 
-    def _work(self, job: Job) -> None:
+    def _work(self, job: Job) -> StorageUnavailable | None:
+        """Process a job and end it; return what of our own disk stood in its way, the job being back in the queue."""
         try:
             outcome = self._processor.process(job)
         except FileGone as error:
@@ -121,6 +146,13 @@ class Worker:
             self._close(job, FileState.SKIPPED, error.reason, str(error))
         except FailFile as error:
             self._close(job, FileState.FAILED, error.reason, str(error))
+        except StorageUnavailable as error:
+            why = str(error)
+            self._end(lambda connection: job_queue.wait_for_storage(connection, job, why, self._clock.now()))
+            return error
+        except Unready as error:
+            why = str(error)
+            self._end(lambda connection: job_queue.wait_for_engine(connection, job, why, self._clock.now()))
         except RetryLater as error:
             self._retry(job, error.reason, str(error))
         except StopEngine:
@@ -131,6 +163,7 @@ class Worker:
             self._retry(job, Reason.CRASHED, f"{type(error).__name__}: {error}")
         else:
             log.info("job_ended", path=job.path, state=outcome.state, document_id=outcome.document_id)
+        return None
 
     def _retry(self, job: Job, reason: Reason, message: str) -> None:
         now = self._clock.now()
@@ -145,6 +178,7 @@ class Worker:
         outcome = self._end(lambda connection: commits.ended(connection, job, state, reason, message, judged, now))
         if outcome.dropped:
             return
+        failpoint("worker.closed")
         if job.staged_path is not None:
             self._stored.discard(job.staged_path)
         if state is FileState.FAILED:
@@ -155,6 +189,8 @@ class Worker:
         return self._writer.run(work)
 
     def _pause(self) -> float:
+        if self._held_up() is not None:
+            return _LONGEST_SLEEP_S
         not_before = self._readers.read(lambda connection: jobs.next_not_before(connection, self._lane, self._worst))
         if not_before is None:
             return _LONGEST_SLEEP_S

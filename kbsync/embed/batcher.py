@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,22 +12,25 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import structlog
 
 from kbsync.embed.batch_sizes import next_batch
-from kbsync.embed.embedder import Device, checked, mean_of_windows
+from kbsync.embed.embedder import Device, checked, failed, mean_of_windows, unready
 from kbsync.embed.token_counter import encodable
 from kbsync.embed.windows import Window, windows
-from kbsync.errors import FailFile, KbsyncError, RetryLater
+from kbsync.errors import KbsyncError, RetryLater, Unready
 from kbsync.model import Priority, TokenCounter
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
     from kbsync.model import Vectors
 
+log = structlog.stdlib.get_logger(__name__)
+
 # Among so many waiting texts of one priority the next batch is chosen: enough to find like lengths.
 _LOOK_AHEAD = 256
-# A batch takes half a second; a model that is just loading is not waited for.
-_STOP_SECONDS = 5.0
+# A batch takes half a second; a model that is just loading is not waited for. For all threads together.
+_STOP_SECONDS = 2.0
 
 
 class _Request:
@@ -94,6 +98,7 @@ class Batcher:
         self._loaded: list[Device] = []
         self._lost = 0
         self._error: str | None = None
+        self._died: BaseException | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -120,10 +125,22 @@ class Batcher:
             return self._error
 
     @property
+    def died(self) -> BaseException | None:
+        """Return what ended a device's thread that nobody foresaw, None where they all live, or ended as told."""
+        with self._changed:
+            return self._died
+
+    @property
     def device_names(self) -> list[str]:
         """Return the devices that have the model loaded; empty until one has."""
         with self._changed:
             return [device.name for device in self._loaded]
+
+    @property
+    def notices(self) -> list[str]:
+        """Return what a person should know of the devices that have the model loaded."""
+        with self._changed:
+            return [notice for device in self._loaded if (notice := device.notice) is not None]
 
     @property
     def pending(self) -> int:
@@ -147,21 +164,22 @@ class Batcher:
     def stop(self) -> None:
         """End the threads; whoever waits, and whoever comes, gets RetryLater(MODEL). A second call does nothing."""
         with self._changed:
-            self._stopped = True
+            again, self._stopped = self._stopped, True
             for request in self._requests:
                 request.error = request.error or _stopping()
             for requests in self._waiting.values():
                 requests.clear()
             self._changed.notify_all()
             threads = [thread for thread in self._threads if thread is not threading.current_thread()]
+        deadline = time.monotonic() + (0.0 if again else _STOP_SECONDS)
         for thread in threads:
-            thread.join(_STOP_SECONDS)
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def embed(self, texts: Sequence[str], priority: Priority) -> Vectors:
         """Return one normalised float32 row a text, in order, shape (len(texts), dimension). Blocks.
 
-        Raises FailFile(MODEL) where the model cannot be loaded or fails on one of the texts, RetryLater(MODEL) when
-        the batcher stops or memory is short.
+        Raises FailFile(MODEL) where the model fails on one of the texts, Unready(MODEL) where it cannot be used at all,
+        RetryLater(MODEL) when the batcher stops or memory is short.
         """
         parts = [windows(_readable(text), self._counter, self._max_tokens) for text in texts]
         flat = [window for part in parts for window in part]
@@ -183,7 +201,7 @@ class Batcher:
     def step(self) -> bool:
         """Run one batch in the calling thread; return whether there was one. After `start` there never is.
 
-        Raises FailFile(MODEL) where the model cannot be loaded.
+        Raises Unready(MODEL) where the model cannot be loaded.
         """
         with self._stepping:
             with self._changed:
@@ -208,7 +226,7 @@ class Batcher:
             if self._stopped:
                 raise _stopping()
             if self._started and self._error is not None:
-                raise _unusable(self._error)
+                raise Unready(Reason.MODEL, self._error)
             self._requests.add(request)
             for task in tasks:
                 self._waiting[task.priority].setdefault(request, deque()).append(task)
@@ -231,9 +249,10 @@ class Batcher:
             device = self._device_list()[0]
             device.load()
         except Exception as error:
+            told = _unusable(error)
             with self._changed:
-                self._error = str(error)
-            raise _as_ours(error) from error
+                self._error = str(told)
+            raise told from error
         with self._changed:
             self._own_device, self._error = device, None
             self._loaded = [device]
@@ -244,6 +263,7 @@ class Batcher:
 
     def _open(self) -> None:
         try:
+            self._counter.count("")  # without it no text is cut: better told now than by each job
             devices = self._device_list()
         except Exception as error:  # noqa: BLE001 - a thread's last stop: the error goes to all who wait
             self._lose(error, of=1)
@@ -279,14 +299,26 @@ class Batcher:
         with self._changed:
             self._lost += 1
             if self._lost == of:
-                self._error = str(error)
+                told = _unusable(error)
+                self._error = str(told)
                 for request in self._requests:
-                    request.error = request.error or _as_ours(error)
+                    request.error = request.error or told
             self._changed.notify_all()
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                run()
+            except BaseException as error:  # a mistake of ours; whoever waits must not wait for ever
+                log.exception("embedder_ended", thread=name)
+                with self._changed:
+                    self._died = error
+                    for request in self._requests:
+                        request.error = request.error or _stopping()
+                    self._changed.notify_all()
+
         # Daemons: a load of 13 s cannot be interrupted and must not hold up the end of the process.
-        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -295,7 +327,7 @@ class Batcher:
     def _device_list(self) -> Sequence[Device]:
         devices = self._devices() if callable(self._devices) else self._devices
         if not devices:
-            raise _unusable("there is no device to run it on.")
+            raise unready(ValueError("there is no device to run it on."))
         return devices
 
     def _take(self, budget: int) -> list[_Task]:
@@ -338,7 +370,7 @@ class Batcher:
             return [error] * len(batch)
         except Exception as error:  # noqa: BLE001 - the thread must live; each caller gets its own error
             if len(batch) == 1:
-                return [_as_ours(error)]
+                return [failed(error)]
         return [result for task in batch for result in self._results(device, [task])]
 
 
@@ -346,20 +378,11 @@ def _readable(text: str) -> str:
     return encodable(text) if text.strip() else " "
 
 
-def _as_ours(error: Exception) -> KbsyncError:
-    if isinstance(error, FailFile | RetryLater):
-        return error
-    ours = _unusable(str(error) or type(error).__name__)
-    ours.__cause__ = error
-    return ours
-
-
-def _unusable(why: str) -> FailFile:
-    return FailFile(
-        Reason.MODEL,
-        f"The embedding model cannot be used: {why}",
-        hint="The log tells more. Restart kbsync when it is mended.",
-    )
+def _unusable(error: Exception) -> Unready:
+    """Return what is told of a model that could not be loaded; what nobody foresaw is logged whole."""
+    if not isinstance(error, KbsyncError):
+        log.error("model_not_loaded", exc_info=error)
+    return unready(error)
 
 
 def _stopping() -> RetryLater:

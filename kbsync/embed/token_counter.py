@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kbsync.errors import FailFile
+from kbsync.errors import Unready
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class HuggingFaceCounter:
         self._remembered = lru_cache(_REMEMBERED)(self._count)
 
     def count(self, text: str) -> int:
-        """Return how many tokens the model makes of a text. Raises FailFile(MODEL) where the file cannot be used."""
+        """Return how many tokens the model makes of a text. Raises Unready(MODEL) where the file cannot be used."""
         # A class' signature is counted for each method, a chunk when it is made and again when it is embedded.
         return self._remembered(text) if len(text) <= _PART else self._count(text)
 
@@ -52,7 +52,7 @@ class HuggingFaceCounter:
         return sum(len(tokenizer.encode(part, add_special_tokens=False)) for _, part in _parts(text, cut))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return each token's (start, end) in characters. Raises FailFile(MODEL) where the file cannot be used."""
+        """Return each token's (start, end) in characters. Raises Unready(MODEL) where the file cannot be used."""
         tokenizer, cut = self._load()
         found: list[tuple[int, int]] = []
         for offset, part in _parts(text, cut):
@@ -76,7 +76,7 @@ def _open(path: str) -> tuple[Tokenizer, re.Pattern[str]]:
         is_bert = bool((json.loads(content).get("normalizer") or {}).get("handle_chinese_chars"))
         tokenizer = Tokenizer.from_str(content)
     except Exception as error:  # the library raises bare Exceptions
-        raise FailFile(
+        raise Unready(
             Reason.MODEL, f"The tokenizer {path} cannot be used: {error}.", hint="Reinstall the embedding model."
         ) from error
     # The files of MiniLM ask for 128 tokens, cut and padded.

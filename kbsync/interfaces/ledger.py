@@ -95,9 +95,9 @@ class Ledger:
         return {"jobs": [job_record(job) for job in found], "total": total}
 
     def jobs_by_id(self, job_ids: Sequence[int]) -> Record:
-        """Return `{jobs}`: those of the ids that exist."""
+        """Return `{jobs, held_up}`: those of the ids that exist, and why none of them goes on, None while they do."""
         found: list[JobRow] = self._engine.kb.jobs_by_id(list(job_ids))
-        return {"jobs": [job_record(job) for job in found]}
+        return {"jobs": [job_record(job) for job in found], "held_up": self._engine.embedders.problem()}
 
     def job(self, job_id: int) -> Record:
         """Return a job. Raises NotFound."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kbsync.interfaces.records import Record, shown_path
+from kbsync.knowledge_base.damage import Problem
 from kbsync.reasons import Reason
 from kbsync.store.ledger import Failures
 
@@ -54,9 +55,50 @@ def of_failures(failures: Sequence[Failures], folders: Mapping[int, str], *, las
     return found
 
 
+def of_room(waiting: int, folder: str) -> list[str]:
+    """Say how many files wait for room on the disk that holds kbsync's own folder."""
+    if not waiting:
+        return []
+    files = "1 file waits" if waiting == 1 else f"{waiting} files wait"
+    return [
+        f"{files} for room on the disk that holds {shown_path(folder)}: free some space, then all goes on by itself."
+    ]
+
+
+def of_write_ahead_log(database: str, size: int) -> list[str]:
+    """Say that somebody who reads the database for long keeps its write-ahead log from ending, `size` bytes long."""
+    return [
+        f"{shown_path(database)}-wal has grown to {size >> 20} MB: "
+        f"another program reads {shown_path(database)} for long. "
+        "Close programs that have it open; the room comes back by itself."
+    ]
+
+
+def of_check(problems: Sequence[Problem]) -> list[str]:
+    """Say what the last check found: what a person must see to, and what was repaired by itself."""
+    found = []
+    for problem in problems:
+        told = f"{problem.detail} ({problem.count}, first: {problem.first})"
+        if problem.repaired:
+            found.append(" ".join(filter(None, ("Repaired by the last check:", told, problem.done))))
+        else:
+            hint = problem.hint or "`kbsync check --repair` makes whole what can be."
+            found.append(" ".join(filter(None, (told, problem.done, hint))))
+    return found
+
+
 def of_engine(running: Mapping[str, object]) -> list[str]:
     """Say what stands in the way of the whole engine: a configuration, or a model, that cannot be used."""
-    return [str(running[key]) for key in ("config_error", "model_error") if running.get(key)]
+    found = [str(running["config_error"])] if running.get("config_error") else []
+    return [*found, *([of_model(str(running["model_error"]))] if running.get("model_error") else [])]
+
+
+def of_model(error: str) -> str:
+    """Say what follows from a model that cannot be used, and how it goes on."""
+    return (
+        f"{error} Until then nothing new is indexed, and what is indexed is found by its words only; what waits is not "
+        "lost. It goes on by itself when the model's folder is whole again, after another repair when kbsync restarts."
+    )
 
 
 def _age(since: str | None, now: float) -> float:

@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 
 from kbsync.compose import Engine
+from kbsync.config.relocated import entries_of
 from kbsync.daemon.daemon import Daemon
 from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile
 from kbsync.interfaces import notices as told
+from kbsync.interfaces.backups import backup_record
 from kbsync.interfaces.folders import Folders
 from kbsync.interfaces.hints import hint_of
 from kbsync.interfaces.narrowing import EVERYTHING, Narrowing
@@ -34,6 +36,7 @@ from kbsync.interfaces.values import (
     known_ocr,
     known_scope,
 )
+from kbsync.knowledge_base.backup import Backups
 from kbsync.model import IngestOptions
 from kbsync.version import version
 
@@ -52,12 +55,25 @@ class Operations(Folders):
         super().__init__(engine, daemon)
         self._endpoints = list(endpoints)
         self._standing_notices = list(notices)
+        config_file = engine.locations.config_file
+        self._backups = Backups(
+            engine.locations,
+            engine.writer,
+            engine.readers,
+            engine.stored,
+            engine.seams.clock,
+            engine.sources.all,
+            lambda: entries_of(config_file),
+            engine.own,
+            engine.stop.is_set,
+        )
 
     def status(self) -> Record:
         """Return what `status` shows."""
         batcher = self._engine.batcher
         statistics = self._engine.kb.statistics()
         last_check = str(statistics.pop("last_check") or "")
+        checked = self._engine.kb.checkup.last()
         running = {} if self._daemon is None else self._daemon.status()
         if isinstance(scheduler := running.get("scheduler"), dict):
             running["scheduler"] = {name: time_of(at) for name, at in scheduler.items()}
@@ -81,24 +97,44 @@ class Operations(Folders):
             "last_check": {
                 "at": time_of(float(last_check.split()[0])) if last_check else None,
                 "ok": last_check.endswith("ok") if last_check else None,
+                "problems": check_record(checked)["problems"],
             },
             "notices": [
                 *self._standing_notices,
+                *self._set_aside(),
                 *self._pressing(sources),
+                *told.of_check(checked),
                 *told.of_failures(*self._engine.kb.failures(), lasting=True),
                 *told.of_engine(running),
+                *self._engine.shortcomings(),
                 *reindex_notices(reindex),
             ],
         }
 
+    def _set_aside(self) -> list[str]:
+        told_of = self._engine.kb.set_aside(self._engine.locations.data_dir)
+        return [] if told_of is None else [told_of]
+
     def _pressing(self, sources: Sequence[Record]) -> list[str]:
         """Return the notices that a person should not have to look for."""
         watchers = [] if self._daemon is None else self._daemon.loops.watchers.status()
+        outage = self._engine.outage.notice()
         return [
+            *([outage] if outage is not None else self._room()),
+            *self._held_log(),
             *told.of_sources(sources, self._engine.seams.clock.now()),
             *told.of_watchers(watchers),
             *told.of_failures(*self._engine.kb.failures(), lasting=False),
         ]
+
+    def _held_log(self) -> list[str]:
+        wal = self._engine.writer.wal
+        if wal is None or not wal.held:
+            return []
+        return told.of_write_ahead_log(self._engine.locations.database, wal.bytes)
+
+    def _room(self) -> list[str]:
+        return told.of_room(self._engine.kb.waiting_for_room(), self._engine.locations.data_dir)
 
     def search(
         self,
@@ -230,9 +266,19 @@ class Operations(Folders):
         """Take a document out of the index: `{removed: {...}}`."""
         return {"removed": document_record(self._engine.kb.remove_document(document_id), [])}
 
-    def check(self) -> Record:
-        """Check that the database is whole."""
-        return check_record(self._engine.kb.check())
+    def check(self, *, repair: bool = False) -> Record:
+        """Check that all is whole; `repair`: mend what is not. `notices` names a damaged database that is kept."""
+        if not repair:
+            return {**check_record(self._engine.kb.check()), "notices": self._set_aside()}
+        record = {**check_record(self._engine.kb.repair()), "notices": self._set_aside()}
+        self._engine.work.ring()
+        if self._daemon is None:
+            self._engine.reindexing.fill_gaps()
+        return record
+
+    def backup(self, path: str) -> Record:
+        """Write a backup to a folder that is new or empty, as `backup_record`. Raises UsageError and RetryLater."""
+        return backup_record(self._backups.write(absolute_path(path)))
 
     def reindex(self, scope: str = "vectors") -> Record:
         """Have the index made anew (`vectors`, `stale` or `all`) while search goes on; return how far it is."""
@@ -251,14 +297,23 @@ class Operations(Folders):
         return {"ticket": self._running().rescan()}
 
     def settled(self, ticket: int) -> Record:
-        """Return `{settled, indexed, skipped, failed, paused, waiting}`: whether all is done that was asked for."""
+        """Say whether all is done: `{settled, indexed, skipped, failed, paused, waiting, held_up}`.
+
+        `held_up` says why the rest will not be done for now, None while it is being done.
+        """
         settled = self._running().settled(ticket)
         sources = self.sources()["sources"]
         totals = {
             state: sum(source["files"][state] for source in sources) for state in ("indexed", "skipped", "failed")
         }
         paused = [source["path"] for source in sources if source["state"] in ("paused", "held")]
-        return {"settled": settled, **totals, "paused": paused, "waiting": self._engine.kb.unsettled()}
+        return {
+            "settled": settled,
+            **totals,
+            "paused": paused,
+            "waiting": self._engine.kb.unsettled(),
+            "held_up": None if settled else self._running().held_up(ticket),
+        }
 
     def _log_failure(self, path: str, error: str) -> None:
         self._engine.error_log.record(path, error, self._engine.seams.clock.now())

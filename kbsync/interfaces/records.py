@@ -9,9 +9,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from kbsync.knowledge_base.damage import Problem
 from kbsync.knowledge_base.difference import Change
 from kbsync.knowledge_base.explain import Explanation
-from kbsync.knowledge_base.integrity import Problem
 from kbsync.knowledge_base.reindexing import ReindexStatus
 from kbsync.model import SearchResult
 from kbsync.pipelines.isolation import SlotStatus
@@ -220,6 +220,9 @@ def leftover_record(leftover: Leftover) -> Record:
     }
 
 
-def check_record(problems: list[Problem]) -> Record:
-    """`{ok, problems: [{kind, detail, count, repaired}]}`."""
-    return {"ok": not problems, "problems": [{**asdict(problem), "repaired": False} for problem in problems]}
+def check_record(problems: Sequence[Problem]) -> Record:
+    """`{ok, problems: [{kind, detail, count, first, repaired, done, hint}]}`; `ok`: whole, or all of it repaired."""
+    return {
+        "ok": all(problem.repaired for problem in problems),
+        "problems": [asdict(problem) for problem in problems],
+    }

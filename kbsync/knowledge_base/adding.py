@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from kbsync import ingest
 from kbsync.clock import Clock
 from kbsync.errors import FailFile, FileChanged, FileGone, RetryLater, SkipFile, UsageError
+from kbsync.failpoints import failpoint
 from kbsync.file_types import DocumentType, type_of
 from kbsync.filesystem import FileSystem, RealFileSystem, Stat, as_text
 from kbsync.knowledge_base.processing import is_indexed, known_content, made_with, wanted
@@ -147,7 +148,12 @@ class Adding:
                 snapshot = read_snapshot(self._fs, path, 0, file.write)
             except FileChanged as error:
                 raise _still_written(error) from error
-        earlier = self._waiting_already(path, snapshot, options)
+        try:
+            failpoint("adding.staged")
+            earlier = self._waiting_already(path, snapshot, options)
+        except BaseException:
+            self._stored.discard(staged_path)
+            raise
         if earlier is not None:
             self._stored.discard(staged_path)
             return earlier
@@ -226,10 +232,12 @@ class Adding:
 
     def _queued(self, staged_path: str, queue: Callable[[Connection], int]) -> int:
         try:
-            return self._writer.run(queue)
+            job_id = self._writer.run(queue)
         except BaseException:
             self._stored.discard(staged_path)
             raise
+        failpoint("adding.queued")
+        return job_id
 
 
 def _still_written(error: FileChanged) -> FailFile:

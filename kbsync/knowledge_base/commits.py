@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kbsync import file_types
 from kbsync.errors import RetryLater
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import Stat, as_text
 from kbsync.model import DocumentUpdate, Job, Origin, Priority
 from kbsync.queue import job_queue
@@ -131,6 +132,7 @@ def _placed(
     if origin.kind in ("path", "inbox") and origin.path is not None:
         before = origins.held_by(connection, origin.path)
     added = origins.add(connection, document_id, origin, now)
+    failpoint("commits.placed")
     if origin.kind == "inbox" and origin.path is not None:
         origins.end_path(connection, origin.path, "superseded", now)  # from when this folder was a mirror
     if before is not None and before != document_id:
@@ -159,6 +161,7 @@ def _placed(
             document_id=document_id,
             hash_due=judged.hash_due,
         )
+    failpoint("commits.accounted")
     jobs.end(
         connection,
         job.id,
@@ -168,6 +171,7 @@ def _placed(
         document_id=document_id,
         chunk_count=chunk_count,
     )
+    failpoint("commits.job_ended")
     return Outcome(state, document_id, chunk_count)
 
 
@@ -225,6 +229,7 @@ def ended(
             document_id=document_id,
         )
     events.record(connection, job_state, now, source_id=job.source_id, path=job.path, detail=f"{reason}: {message}")
+    failpoint("commits.refused")
     jobs.end(connection, job.id, job_state, now, reason=reason, error=message)
     return Outcome(job_state)
 

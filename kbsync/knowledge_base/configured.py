@@ -6,6 +6,7 @@ import threading
 
 from kbsync.clock import Clock
 from kbsync.config.settings import Settings
+from kbsync.failpoints import failpoint
 from kbsync.knowledge_base import commits
 from kbsync.model import Source
 from kbsync.sources.ignore import rules_for
@@ -74,13 +75,16 @@ class ConfiguredSources:
             events.record(connection, "source_added", now, source_id=source_id, path=path)
             return source_id
 
-        return self._writer.run(insert)
+        source_id = self._writer.run(insert)
+        failpoint("configured.source_inserted")
+        return source_id
 
     def _forget(self, source_id: int, path: str) -> None:
         now = self._clock.now()
 
         def forget(connection: Connection) -> None:
             left = origins.end_source(connection, source_id, now)
+            failpoint("configured.origins_ended")
             jobs.delete_of_source(connection, source_id)
             if files.delete_of_source(connection, source_id):
                 sources.take_out(connection, source_id)
@@ -91,3 +95,4 @@ class ConfiguredSources:
             events.record(connection, "source_removed", now, path=path)
 
         self._writer.run(forget)
+        failpoint("configured.source_forgotten")

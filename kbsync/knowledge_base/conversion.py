@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kbsync.errors import FailFile
+from kbsync.failpoints import failpoint
 from kbsync.ingest import Content, Kind
 from kbsync.model import ChunkLimits, Conversion, ConversionRequest, OcrMode
 from kbsync.pipelines.docling_converter import converter_fingerprint
@@ -61,6 +62,7 @@ class DocumentReader:
 
     def read(self, content: Content, kind: Kind) -> Conversion:
         """Convert a document, or cut its kept conversion anew. Raises FailFile and RetryLater."""
+        failpoint("conversion.begun")
         kept = self._kept.find(content.content_hash, kind.converter)
         if kept is not None:
             try:
@@ -71,7 +73,9 @@ class DocumentReader:
                 # Damaged on our disk, which says nothing about the file.
                 self._kept.forget(content.content_hash)
         conversion = self._converted(content, kind)
+        failpoint("conversion.done")
         self._kept.keep(content.content_hash, kind.converter, conversion.document)
+        failpoint("conversion.kept")
         return conversion
 
     def _converted(self, content: Content, kind: Kind) -> Conversion:

@@ -174,7 +174,7 @@ def _held(readers: Readers, row: SourceRow, missing: list[str], most_share: floa
     lost, lately, known = readers.read(
         lambda connection: (
             origins.lost_without(connection, missing),
-            files.lost_since(connection, row.id, since),
+            files.lost_since(connection, row.id, since, now),
             origins.count_of_source(connection, row.id),
         )
     )

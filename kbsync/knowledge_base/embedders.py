@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kbsync.embed.batcher import Batcher
 from kbsync.embed.embedder import Device
 from kbsync.embed.model_files import ModelFiles
-from kbsync.errors import FailFile
+from kbsync.errors import Unready
 from kbsync.model import Embedder, Priority, TokenCounter
 from kbsync.reasons import Reason
 from kbsync.search.hybrid import QueryEmbedder
@@ -60,13 +60,27 @@ class Embedding:
 class Embedders:
     """`configured` is the model that the settings name; `earlier` the one whose vectors are live, where it is another.
 
-    Any thread may ask.
+    `missing` says why there is no model where the settings name one: `configured` then only stands in its place, and
+    nothing is written. Any thread may ask.
     """
 
-    def __init__(self, readers: Readers, configured: ModelAtHand, earlier: ModelAtHand | None) -> None:
+    def __init__(
+        self, readers: Readers, configured: ModelAtHand, earlier: ModelAtHand | None, missing: str | None = None
+    ) -> None:
         self._readers = readers
         self.configured = configured
         self.earlier = earlier
+        self.missing = missing
+
+    def problem(self) -> str | None:
+        """Return why nothing can be embedded for the index, None where it can, or where that is not known yet."""
+        earlier = self.earlier
+        errors = [self.missing, self.configured.batcher.error, None if earlier is None else earlier.batcher.error]
+        if self.missing is not None or not any(errors):
+            return self.missing
+        live, _building = self._readers.read(_tables)
+        at_hand = None if live is None else self._at_hand(live)
+        return (at_hand or self.configured).batcher.error
 
     def for_writing(self) -> Embedding:
         """Return the embedder for new documents: the live one, so that search finds them by meaning at once.
@@ -78,7 +92,7 @@ class Embedders:
         if live is not None and at_hand is not None:
             return Embedding(at_hand.batcher, live.id)
         if building is None:
-            raise FailFile(
+            raise Unready(
                 Reason.MODEL,
                 f"There is no table for the vectors of {self.configured.batcher.model_name}.",
                 hint="Restart kbsync.",
@@ -90,10 +104,11 @@ class Embedders:
         live, _building = self._readers.read(_tables)
         at_hand = None if live is None else self._at_hand(live)
         if live is None or at_hand is None:
-            absent = _Absent(live, self.configured.batcher)
+            absent = _Absent(live, self.configured.batcher, self.missing)
             return QueryEmbedder(absent, 0 if live is None else live.id, lambda: True, frozenset())
         batcher = at_hand.batcher
-        return QueryEmbedder(batcher, live.id, lambda: batcher.ready, at_hand.languages)
+        # One that failed is asked all the same: it says why.
+        return QueryEmbedder(batcher, live.id, lambda: batcher.ready or batcher.error is not None, at_hand.languages)
 
     def load_for_queries(self, timeout: float) -> None:
         """Load the model of the live vectors, for a command that searches; wait up to `timeout` seconds for it."""
@@ -108,6 +123,11 @@ class Embedders:
         self.configured.batcher.start()
         if self.earlier is not None:
             self.earlier.batcher.start()
+
+    def died(self) -> BaseException | None:
+        """Return what ended a thread that serves a model, None where none died: no text is ever answered then."""
+        earlier = self.earlier
+        return self.configured.batcher.died or (None if earlier is None else earlier.batcher.died)
 
     def stop(self) -> None:
         """End the threads. Twice does no harm."""
@@ -134,13 +154,16 @@ class _Absent:
 
     fingerprint = ""
 
-    def __init__(self, table: VectorTable | None, configured: Batcher) -> None:
+    def __init__(self, table: VectorTable | None, configured: Batcher, missing: str | None) -> None:
         self.model_name = "another model" if table is None else table.model_name
         self.dimension = configured.dimension
         self._configured = configured.model_name
+        self._missing = missing
 
     def embed(self, texts: Sequence[str], priority: Priority) -> Vectors:
-        raise FailFile(
+        if self._missing is not None:
+            raise Unready(Reason.MODEL, self._missing)
+        raise Unready(
             Reason.MODEL,
             f"The index was made with {self.model_name}, which is not on this machine any more;"
             f" the vectors of {self._configured} are still being made.",

@@ -7,9 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kbsync.clock import Clock
-from kbsync.errors import NotFound
-from kbsync.knowledge_base import explain, integrity
+from kbsync.errors import IndexDamaged, NotFound
+from kbsync.failpoints import failpoint
+from kbsync.knowledge_base import explain, rebuilt
 from kbsync.knowledge_base.adding import Adding
+from kbsync.knowledge_base.checkup import Checkup
+from kbsync.knowledge_base.compaction import Compaction
+from kbsync.knowledge_base.damage import Problem
+from kbsync.knowledge_base.discarding import discard_promised
 from kbsync.knowledge_base.retention import Retention
 from kbsync.knowledge_base.statistics import statistics
 from kbsync.model import Filter, SearchMode, SearchResult
@@ -49,6 +54,8 @@ class KnowledgeBase:
         adding: Adding,
         stored: StoredFiles,
         retention: Retention,
+        checkup: Checkup,
+        compaction: Compaction,
     ) -> None:
         self._clock = clock
         self._writer = writer
@@ -57,6 +64,8 @@ class KnowledgeBase:
         self._stored = stored
         self.adding = adding
         self.retention = retention
+        self.checkup = checkup
+        self.compaction = compaction
 
     def use_search(self, search: Search) -> None:
         """Answer from other vectors from now on; what is being searched at this moment ends as it began."""
@@ -88,7 +97,10 @@ class KnowledgeBase:
                 tuple(documents.languages(connection)),
             )
 
-        return self._readers.read(read)
+        try:
+            return self._readers.read(read)
+        except IndexDamaged:
+            return Unmet(False, (), (), ())  # that is why
 
     def documents(
         self, *, state: str | None = "current", document_type: str | None = None, limit: int = 100, offset: int = 0
@@ -145,20 +157,15 @@ class KnowledgeBase:
                         jobs.end(connection, live[0], "skipped", now, reason=Reason.REMOVED_BY_YOU)
             places: list[str | None] = [*origins.live_paths(connection, document_id)]
             documents.delete(connection, document_id)
+            failpoint("removal.deleted")
             for place in places or [None]:
                 events.record(connection, "removed", now, path=place, document_id=document_id, detail=document.title)
             return document
 
         document = self._writer.run(remove)
-        stored_path = document.stored_path
-        if stored_path is not None:
-            # In the writer's turn: no commit that names this copy anew comes between the question and the deed.
-            self._writer.run(lambda connection: self._discard_unclaimed(connection, stored_path))
+        failpoint("removal.committed")
+        discard_promised(self._writer, self._readers, self._stored)
         return document
-
-    def _discard_unclaimed(self, connection: Connection, stored_path: str) -> None:
-        if stored_path not in documents.stored_paths(connection):
-            self._stored.discard(stored_path)
 
     def sources(self) -> tuple[list[sources.SourceRow], dict[int, dict[str, int]]]:
         """Return the folders known to the database and, for each, how many paths are in each state."""
@@ -211,6 +218,10 @@ class KnowledgeBase:
         """Return the size of the database in bytes, without its write-ahead log."""
         return self._readers.read(maintenance.size_bytes)
 
+    def waiting_for_room(self) -> int:
+        """Return how many jobs wait for room on our own disk."""
+        return self._readers.read(lambda connection: jobs.waiting_for(connection, Reason.NO_SPACE))
+
     def unsettled(self) -> int:
         """Return how many jobs are queued or processing, those of paused sources left out."""
         return self._readers.read(jobs.unsettled)
@@ -236,26 +247,44 @@ class KnowledgeBase:
         """Say that the source of a path is not followed as it should be; None where it is."""
         return self._readers.read(lambda connection: explain.held_up(connection, path))
 
-    def check(self) -> list[integrity.Problem]:
-        """Check that the database is whole. The writer waits meanwhile: jobs go on after it."""
-        now = self._clock.now()
+    def check(self) -> list[Problem]:
+        """Check that all is whole, kbsync's own files too; everything goes on meanwhile. Raises RetryLater."""
+        return self.checkup.check()
 
-        def check(connection: Connection) -> list[integrity.Problem]:
-            problems = integrity.check(connection)
-            meta.put(connection, meta.LAST_CHECK, f"{now} {'ok' if not problems else 'problems'}")
-            return problems
-
-        return self._writer.run(check)
+    def repair(self) -> list[Problem]:
+        """Mend what is not whole; return what was wrong, and what became of it. Raises RetryLater."""
+        return self.checkup.repair()
 
     def statistics(self) -> dict[str, object]:
         """Return the parts of `status` that the database knows: `database`, `queue`, `files`, `last_check`."""
 
         return self._readers.read(statistics)
 
+    def prove_storage(self, *, has_more_room: bool) -> None:
+        """Write to our own disk and database; with `has_more_room` have the jobs run that it was too full for.
+
+        Raises StorageUnavailable.
+        """
+        self._stored.prove_room()
+        now = self._clock.now()
+
+        def prove(connection: Connection) -> None:
+            meta.put(connection, meta.LAST_OUTAGE, str(now))
+            if has_more_room:
+                job_queue.storage_is_back(connection, now)
+
+        self._writer.run(prove)
+
+    def set_aside(self, data_dir: str) -> str | None:
+        """Say that the database was damaged and built anew, as long as the damaged file is kept; None else."""
+        return rebuilt.notice(self._readers.read(rebuilt.read), data_dir)
+
     def prune(self) -> None:
-        """Forget ended jobs and events that are old or too many."""
+        """Forget ended jobs and events that are old or too many, and what a rebuild needed until now."""
         now = self._clock.now()
         self._writer.run(lambda connection: maintenance.prune(connection, now))
+        if self._readers.read(rebuilt.is_settling):
+            self._writer.run(lambda connection: rebuilt.end_settling(connection, now))
 
 
 def spellings(path: str) -> list[str]:

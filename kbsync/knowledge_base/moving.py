@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kbsync import file_types
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import as_text
 from kbsync.knowledge_base import commits
 from kbsync.model import Origin, Priority
@@ -30,6 +31,7 @@ def follow(connection: Connection, move: Move, now: float) -> bool:
         return False
     origins.add(connection, old.document_id, Origin("path", move.path, move.source_id), now)
     origins.end_path(connection, old.path, "missing", now)
+    failpoint("moving.origin_moved")
     files.mark_gone(connection, old.source_id, [old.path], now)
     files.account(
         connection,
@@ -45,6 +47,7 @@ def follow(connection: Connection, move: Move, now: float) -> bool:
         # Also where its new name makes another type of the same bytes: it may be none.
         hash_due=not move.proved or file_types.type_of(old.path) != file_types.type_of(move.path),
     )
+    failpoint("moving.row_moved")
     for kind, source_id, path, other in (
         ("moved", old.source_id, old.path, move.path),
         ("arrived", move.source_id, move.path, old.path),

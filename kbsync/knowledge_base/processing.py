@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kbsync import ingest
 from kbsync.clock import Clock
-from kbsync.errors import FailFile, FileGone, SkipFile
+from kbsync.errors import FailFile, FileGone, SkipFile, folder_gone
+from kbsync.failpoints import failpoint
 from kbsync.file_types import CONVERTED_TYPES, DocumentType, type_of
-from kbsync.filesystem import FileSystem, RealFileSystem
+from kbsync.filesystem import FileSystem, RealFileSystem, as_text
 from kbsync.knowledge_base import commits, taking_in
 from kbsync.knowledge_base.commits import Judged, Outcome
 from kbsync.knowledge_base.embedders import Embedding
+from kbsync.knowledge_base.vectorize import Vectorize
 from kbsync.model import (
     OCR_MODES,
     ChunkLimits,
@@ -34,14 +35,11 @@ from kbsync.sources.inbox import Inbox
 from kbsync.sources.reconcile import is_racy
 from kbsync.sources.scanner import judge_path
 from kbsync.sources.snapshot import Snapshot, read_snapshot
-from kbsync.store import documents, origins, vectors
+from kbsync.store import documents, origins
 from kbsync.store.connection import Connection
 from kbsync.store.documents import Document, Fingerprints
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
-
-if TYPE_CHECKING:
-    from kbsync.model import Vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +131,7 @@ class Processor:
         try:
             origin = Origin("inbox", job.path, source.id)
             outcome = self._content(job, snapshot, origin, judged, source, copy, to_keep=copy)
+            failpoint("processing.inbox_committed")
         finally:
             parts.stored.discard(copy)
         if outcome.document_id is not None:
@@ -141,11 +140,11 @@ class Processor:
         return outcome
 
     def _staged(self, job: Job) -> Outcome:
-        staged_path = _staged_path(job)
-        snapshot = read_snapshot(RealFileSystem(), staged_path, ingest.TEXT_BYTES)
+        staged_path, snapshot = _read_staged(job, ingest.TEXT_BYTES)
         # What was added by hand has a place on this machine, what was sent has a name only.
         origin = Origin("added" if os.path.isabs(job.path) else "upload", job.path, None)
         outcome = self._content(job, snapshot, origin, None, None, staged_path, to_keep=staged_path)
+        failpoint("processing.staged_committed")
         if not outcome.dropped:
             self._parts.stored.discard(staged_path)
         return outcome
@@ -162,6 +161,7 @@ class Processor:
     ) -> Outcome:
         """Recognise known content, ingest everything else. `to_keep`: the staged copy that goes into the store."""
         parts = self._parts
+        failpoint("processing.hashed")
         known, paths = parts.readers.read(lambda connection: known_content(connection, snapshot.content_hash))
         if known is None and judged is not None and origin.kind == "path":
             rules = judged
@@ -181,8 +181,10 @@ class Processor:
 
         if known is not None and as_wanted(known, name, options, kind):
             is_kept = known.stored_path is not None and (
-                # What is the only copy from now on is proved, not believed.
-                origin.kind != "inbox" or taking_in.holds(known.stored_path, snapshot.content_hash)
+                # What is the only copy from now on is proved, not believed; what is gone is stored anew.
+                taking_in.holds(known.stored_path, snapshot.content_hash)
+                if origin.kind == "inbox"
+                else os.path.exists(known.stored_path)
             )
             stored_path = None if is_kept else self._store(to_keep, snapshot.content_hash, job.path)
             outcome = parts.writer.run(
@@ -206,8 +208,9 @@ class Processor:
             head = read_snapshot(RealFileSystem(), copy, ingest.TEXT_BYTES).head
         password_file = options.password_file or (source.password_file if source else None)
         content = ingest.Content(head, snapshot.size, snapshot.content_hash, name, options, copy, password_file)
-        vectorize = _Vectorize(parts, job.priority)
+        vectorize = Vectorize(parts.embedding, parts.readers, job.priority)
         update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
+        failpoint("processing.made")
         stored_path = self._store(to_keep, snapshot.content_hash, job.path)
         indexed = known is not None and is_indexed(known, options, kind)
         return parts.writer.run(
@@ -235,15 +238,15 @@ class Processor:
 
     def _note(self, job: Job) -> Outcome:
         parts = self._parts
-        staged_path = _staged_path(job)
-        text = read_snapshot(RealFileSystem(), staged_path, 1 << 62).head.decode("utf-8")
+        staged_path, snapshot = _read_staged(job, 1 << 62)
+        text = snapshot.head.decode("utf-8")
         origin = Origin("note", None, None)
         content_hash = ingest.note_hash(job.options.title or note.note_title(text), text)
         outcome = parts.writer.run(
             lambda connection: commits.known(connection, job, content_hash, origin, None, None, parts.clock.now())
         )
         if outcome is None:
-            vectorize = _Vectorize(parts, job.priority)
+            vectorize = Vectorize(parts.embedding, parts.readers, job.priority)
             update = ingest.ingest_note(text, job.options, parts.counter, vectorize)
             embedder_id = vectorize.embedder_id
             outcome = parts.writer.run(
@@ -251,6 +254,7 @@ class Processor:
                     connection, job, update, embedder_id, origin, None, None, parts.clock.now(), is_new=True
                 )
             )
+        failpoint("processing.note_committed")
         if not outcome.dropped:
             parts.stored.discard(staged_path)
         return outcome
@@ -284,44 +288,32 @@ class Processor:
         kind = ingest.kind_of(name, options, parts.limits, parts.reader, ocr, document.type, told)
         copy = stored_path if kind.type in CONVERTED_TYPES else None
         content = ingest.Content(snapshot.head, snapshot.size, snapshot.content_hash, name, options, copy, None)
-        vectorize = _Vectorize(parts, Priority.LOW)
+        vectorize = Vectorize(parts.embedding, parts.readers, Priority.LOW)
         update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
+        failpoint("processing.remade")
         parts.writer.run(
             lambda connection: commits.remade(connection, document, update, vectorize.embedder_id, parts.clock.now())
         )
-
-
-class _Vectorize:
-    """Embeds only the texts that have no vector yet, in any version of any document.
-
-    The embedder is chosen when it is called, at the end of what may be a long conversion; `embedder_id` says which.
-    """
-
-    def __init__(self, parts: Parts, priority: Priority) -> None:
-        self._parts = parts
-        self._priority = priority
-        self.embedder_id = 0
-
-    def __call__(self, texts: Sequence[str]) -> Vectors:
-        import numpy as np
-
-        embedding, readers = self._parts.embedding(), self._parts.readers
-        self.embedder_id = embedding.embedder_id
-        found = readers.read(lambda connection: vectors.known(connection, embedding.embedder_id, set(texts)))
-        missing = [text for text in dict.fromkeys(texts) if text not in found]
-        if missing:
-            found.update(zip(missing, embedding.embedder.embed(missing, self._priority), strict=True))
-        return np.stack([found[text] for text in texts])
 
 
 def _as_read(snapshot: Snapshot, rules: str, read_at: float) -> Judged:
     return Judged(snapshot.stat, rules, hash_due=is_racy(snapshot.stat, read_at))
 
 
-def _staged_path(job: Job) -> str:
-    if job.staged_path is None:
-        raise FileGone(f"The staged copy of {job.path} is not known any more. Send it again.")
-    return job.staged_path
+def _read_staged(job: Job, keep_bytes: int) -> tuple[str, Snapshot]:
+    """Return (where a job's staged copy lies, what it holds).
+
+    Raises FailFile where it is gone for good, StorageUnavailable where its whole folder is: that may come back.
+    """
+    if job.staged_path is not None:
+        try:
+            return job.staged_path, read_snapshot(RealFileSystem(), job.staged_path, keep_bytes)
+        except FileGone:
+            if not os.path.isdir(os.path.dirname(job.staged_path)):
+                raise folder_gone(os.path.dirname(job.staged_path)) from None
+            # somebody cleared kbsync's folder
+    what = as_text(job.path) or "The note"
+    raise FailFile(Reason.IO, f"{what} was not read: its copy in kbsync's folder is gone.", hint="Send it again.")
 
 
 def known_content(connection: Connection, content_hash: str) -> tuple[Document | None, list[str]]:
@@ -352,6 +344,7 @@ def wanted(
         language=asked.language or (known.language if same_type else None),
         ocr=asked.ocr or _ocr_by_hand(known),
         password_file=asked.password_file,
+        created_at=asked.created_at,
     )
 
 

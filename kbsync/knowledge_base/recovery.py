@@ -9,7 +9,9 @@ from functools import partial
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.knowledge_base import commits
+from kbsync.failpoints import failpoint
+from kbsync.knowledge_base import commits, rebuilt
+from kbsync.knowledge_base.discarding import discard_promised
 from kbsync.log import ErrorLog
 from kbsync.store import documents, jobs
 from kbsync.store.stored_files import StoredFiles
@@ -23,10 +25,14 @@ def recover(writer: Writer, readers: Readers, stored: StoredFiles, error_log: Er
     now = clock.now()
     for path, message in writer.run(lambda connection: commits.recover(connection, now)):
         error_log.record(path, message, now)
+    failpoint("recovery.requeued")
     staged, kept = readers.read(lambda connection: (jobs.staged_paths(connection), documents.stored_paths(connection)))
     _follow_moved_folder(writer, staged, stored.staging_dir, jobs.move_staged)
     _follow_moved_folder(writer, kept, stored.documents_dir, documents.move_stored)
-    unclaimed = stored.sweep(staged | kept)
+    failpoint("recovery.followed")
+    discard_promised(writer, readers, stored)
+    unclaimed = stored.sweep(staged | kept, keep_stored=readers.read(rebuilt.is_settling))
+    failpoint("recovery.swept")
     if unclaimed:
         log.warning("stored_copies_unclaimed", count=len(unclaimed), first=unclaimed[0])
 
@@ -40,3 +46,4 @@ def _follow_moved_folder(writer: Writer, paths: set[str], folder: str, move: Cal
     ]
     for old, new in moved:
         writer.run(partial(move, old=old, new=new))
+        failpoint("recovery.path_moved")

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.errors import FailFile, KbsyncError, RetryLater, SkipFile
+from kbsync.errors import FailFile, KbsyncError, RetryLater, SkipFile, Unready
+from kbsync.failpoints import failpoint
 from kbsync.knowledge_base import commits
 from kbsync.knowledge_base.embedders import Embedders
 from kbsync.knowledge_base.processing import Processor
 from kbsync.log import ErrorLog
 from kbsync.model import Priority, ReindexScope
+from kbsync.reasons import Reason
 from kbsync.store import chunks, documents, jobs, meta, reindexes, vectors
 from kbsync.store.connection import Connection
 from kbsync.store.documents import Document
@@ -95,8 +97,13 @@ class Reindexing:
         self._old_until: float | None = None
 
     def begin(self, scope: ReindexScope) -> None:
-        """Ask for it; what is under way already goes on. A failure before is tried again at once."""
+        """Ask for it; what is under way already goes on. A failure before is tried again at once.
+
+        Raises Unready, nothing begun, where there is no model to make it with.
+        """
         configured, now = self._embedders.configured, self._clock.now()
+        if self._embedders.missing is not None:
+            raise Unready(Reason.MODEL, self._embedders.missing)
 
         def begin(connection: Connection) -> None:
             if scope != "vectors":
@@ -123,11 +130,36 @@ class Reindexing:
             if now < self._retry_at:
                 return False
         remaking, table = self._readers.read(
-            lambda connection: (meta.get(connection, meta.REMAKING), reindexes.building(connection))
+            lambda connection: (
+                meta.get(connection, meta.REMAKING),
+                reindexes.building(connection) or self._gaps(connection),
+            )
         )
+        if remaking is None and table is None:
+            return False
+        if (problem := self._embedders.problem()) is not None:
+            self._wait(problem)
+            return False
         if remaking is not None:
             return self._remake_next(int(json.loads(remaking)["after"]))
         return table is not None and self._embed_next(table)
+
+    def fill_gaps(self) -> None:
+        """Fill the gaps that a repair left among the live vectors, as far as the model can be used. Blocks.
+
+        For a process without the loop that steps. What is left the next daemon fills.
+        """
+        with self._lock:
+            self._retry_at = float("-inf")
+        while (table := self._readers.read(self._gaps)) is not None and self._embedders.problem() is None:
+            if not self._embed_next(table):
+                return
+
+    def _gaps(self, connection: Connection) -> VectorTable | None:
+        """Return the live table where a repair left gaps in it, and it is the configured model's."""
+        table = reindexes.gaps(connection)
+        is_ours = table is not None and table.fingerprint == self._embedders.configured.batcher.fingerprint
+        return table if is_ours else None
 
     def status(self) -> ReindexStatus:
         """Return how far it is."""
@@ -135,6 +167,7 @@ class Reindexing:
         def read(connection: Connection) -> tuple[VectorTable | None, VectorTable | None, tuple[int, int], int | None]:
             live, building = reindexes.live(connection), reindexes.building(connection)
             total = chunks.count(connection)
+            building = building or self._gaps(connection)
             progress = (total, total) if building is None else (reindexes.filled(connection, building.id), total)
             remaking = meta.get(connection, meta.REMAKING)
             left = None
@@ -178,7 +211,8 @@ class Reindexing:
             return self._end_of_pass(table)
         try:
             done_chunks, rows = self._embedded(table.id, batch)
-        except FailFile as error:  # the model itself, not a text
+            failpoint("reindexing.embedded")
+        except Unready as error:  # the model itself, not a text
             self._wait(str(error))
             return False
         if done_chunks:
@@ -196,14 +230,17 @@ class Reindexing:
                 f"{table.model_name} failed on {failed} of the chunks (the log tells more); search uses those before."
             )
             return False
-        if self._writer.run(lambda connection: reindexes.finish(connection, self._clock.now())):
+        if self._readers.read(reindexes.building) is None:
+            self._writer.run(reindexes.end_filling)
+        elif self._writer.run(lambda connection: reindexes.finish(connection, self._clock.now())):
+            failpoint("reindexing.switched")
             self._on_live()
             self._old_until = self._clock.monotonic() + _OLD_TABLE_S
             log.info("reindexed", model=table.model_name)
         return True
 
     def _embedded(self, table_id: int, batch: Sequence[Missing]) -> tuple[list[Missing], Vectors]:
-        """Return the chunks that could be embedded, and their vectors. Raises FailFile for a model that is no use."""
+        """Return the chunks that could be embedded, and their vectors. Raises Unready for a model that is no use."""
         import numpy as np
 
         texts = {chunk.enriched_text: chunk.tokens for chunk in batch}
@@ -219,8 +256,6 @@ class Reindexing:
         try:
             return dict(zip(texts, batcher.embed(texts, Priority.LOW), strict=True))
         except FailFile as error:
-            if batcher.error is not None:
-                raise
             if len(texts) > 1:
                 return {text: row for one in texts for text, row in self._vectors_of([one]).items()}
             self._failed += 1
@@ -257,6 +292,7 @@ class Reindexing:
             return True
         if document.stored_path is not None:
             self._remake(document)
+            failpoint("reindexing.remade")
         now = self._clock.now()
 
         def went_by(connection: Connection) -> None:

@@ -1,19 +1,22 @@
 """How long what is not current is kept, and how it goes: by the daemon in its time, or at once and for good.
 
-A document of which kbsync keeps a copy is never deleted by the clock: that copy may be the only one.
+A document of which kbsync keeps a copy is never deleted by the clock: that copy may be the only one. And a clock that
+is wrong deletes nothing: where it was seen to leap, the whole time must pass again in small steps.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 
 from kbsync.clock import Clock
 from kbsync.errors import NotFound, UsageError
-from kbsync.store import documents, events, ledger, maintenance
+from kbsync.failpoints import failpoint
+from kbsync.knowledge_base.discarding import discard_promised
+from kbsync.store import documents, events, ledger, maintenance, meta
 from kbsync.store.connection import Connection
 from kbsync.store.kept_conversions import KeptConversions
 from kbsync.store.ledger import Leftover
@@ -25,8 +28,25 @@ log = structlog.stdlib.get_logger(__name__)
 DAY_S = 86400.0
 # Documents deleted in one transaction: a fresh file's own commit is not kept waiting.
 _BATCH = 50
+# The clock is seen once a day, and after a start. Meanwhile it may have gone on by half the time that things are kept,
+# or by this; more is a leap: a machine that was off for long, or a clock that is wrong.
+_SHORTEST_LEAP_S = 2 * DAY_S
 # Nothing goes sooner, whatever is set: who brakes mass deletions counts what went within the last hour.
 _GONE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """When the clock was seen last, and since when it goes on in small steps (0: since ever). Seconds since 1970."""
+
+    seen: float
+    since: float
+
+    def after(self, now: float, kept_s: float) -> Steadiness:
+        """Return what one more look says, where what is kept goes after `kept_s` seconds."""
+        if now - self.seen > max(kept_s / 2, _SHORTEST_LEAP_S):
+            return Steadiness(now, now)
+        return Steadiness(now, min(self.since, now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +69,36 @@ class Retention:
         self._stored = stored
         self._conversions = conversions
 
+    def note_time(self, keep_days: float | None) -> Steadiness:
+        """Look at the clock and write down whether it leapt since the last look: for a start, and once a day."""
+        now, kept_s = self._clock.now(), _kept_s(keep_days)
+
+        def note(connection: Connection) -> Steadiness:
+            told = meta.get(connection, meta.STEADINESS)
+            before = Steadiness(now, 0.0) if told is None else Steadiness(*json.loads(told))
+            after = before.after(now, kept_s)
+            meta.put(connection, meta.STEADINESS, json.dumps([after.seen, after.since]))
+            if after.since == now:
+                log.warning("clock_leapt", days=round((now - before.seen) / DAY_S, 1))
+            return after
+
+        return self._writer.run(note)
+
     def expire(self, keep_days: float | None) -> int:
         """Delete what is over its time, rows of paths that are gone too; return how many documents. None: for ever."""
+        steady = self.note_time(keep_days)
         if keep_days is None:
             return 0
-        now = self._clock.now()
-        until = now - max(keep_days * DAY_S, _GONE_S)
+        until = self._clock.now() - _kept_s(keep_days)
+        if steady.since > until:
+            return 0  # the clock leapt, and has not been right for as long as things are kept
         deleted = 0
         while found := self._readers.read(
             lambda connection: ledger.leftovers(connection, until, with_copies=False, limit=_BATCH)
         ):
             deleted += self._delete(found, until, with_copies=False, for_good=False)
         self._writer.run(lambda connection: ledger.forget_gone(connection, until))
+        failpoint("retention.gone_forgotten")
         if deleted:
             log.info("expired", documents=deleted)
         return deleted
@@ -125,13 +163,13 @@ class Retention:
             return still
 
         deleted = self._writer.run(delete)
+        failpoint("retention.deleted")
         for leftover in deleted:
             self._conversions.forget(leftover.content_hash)
-            if leftover.stored_path is not None:
-                # In the writer's turn: no commit names this copy anew between the question and the deed.
-                self._writer.run(partial(self._discard_unclaimed, stored_path=leftover.stored_path))
+            failpoint("retention.conversion_forgotten")
+        discard_promised(self._writer, self._readers, self._stored)
         return len(deleted)
 
-    def _discard_unclaimed(self, connection: Connection, stored_path: str) -> None:
-        if stored_path not in documents.stored_paths(connection):
-            self._stored.discard(stored_path)
+
+def _kept_s(keep_days: float | None) -> float:
+    return max((keep_days or 0.0) * DAY_S, _GONE_S)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from kbsync.clock import Clock
 from kbsync.errors import NotFound, UsageError
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import as_text
 from kbsync.store import events, origins, sources
 from kbsync.store.connection import Connection
@@ -78,6 +79,7 @@ class SourceControl:
             if another or detached:
                 sources.set_identity(connection, row.id, None)
             sources.confirm(connection, row.id, missing)
+            failpoint("source_control.confirmed")
             events.record(
                 connection, "confirmed", now, source_id=row.id, path=row.path, detail=_confirmed(row, missing)
             )

@@ -8,6 +8,7 @@ import structlog
 
 from kbsync.clock import Clock
 from kbsync.errors import FailFile, FileChanged, FileGone, KbsyncError, RetryLater
+from kbsync.failpoints import failpoint
 from kbsync.filesystem import FileSystem, RealFileSystem
 from kbsync.knowledge_base.commits import Judged
 from kbsync.model import Source
@@ -71,7 +72,9 @@ def take_away(taken: TakenIn, inbox: Inbox, writer: Writer, readers: Readers, cl
                 f"{taken.path} was taken in, but its copy {document.stored_path} cannot be read back; the file stays.",
                 hint="Check the disk that holds kbsync's data.",
             )
+        failpoint("inbox.copy_proved")
         inbox.remove(taken.path, taken.snapshot.stat, content_hash)
+        failpoint("inbox.removed")
     except FailFile as error:
         failure = error
         writer.run(lambda connection: _not_removed(connection, taken, failure, clock.now()))
@@ -80,6 +83,7 @@ def take_away(taken: TakenIn, inbox: Inbox, writer: Writer, readers: Readers, cl
         log.info("inbox_file_stays", path=taken.path, detail=str(error))
     else:
         writer.run(lambda connection: _removed(connection, taken, clock.now()))
+        failpoint("inbox.written_down")
 
 
 def _not_removed(connection: Connection, taken: TakenIn, error: FailFile, now: float) -> None:

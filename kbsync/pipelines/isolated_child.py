@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any, BinaryIO
 
-from kbsync.errors import FailFile, KbsyncError, RetryLater
+from kbsync.errors import FailFile, KbsyncError, StorageUnavailable
 from kbsync.reasons import Reason
 
 # A third of what others get. With a tenth (10), a busy machine needs longer than the time limits allow.
@@ -195,7 +195,8 @@ def _meaning(error: BaseException, name: str) -> Failure:
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
         return Failure(FailFile, Reason.TOO_COMPLEX, f"{name}: what came out of it is too large to be kept.")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Failure(RetryLater, Reason.NO_SPACE, f"{name}: the disk is full, it was not read.", frames=frames)
+        message = f"{name}: the disk is full, it was not read."
+        return Failure(StorageUnavailable, Reason.NO_SPACE, message, frames=frames)
     return Failure(FailFile, Reason.CORRUPT, f"{name}: it could not be read: {_text(error)}.", frames=frames)
 
 
@@ -223,6 +224,8 @@ def _shut_in(settings: ChildSettings) -> None:
     _silence()
     _clean_environment(settings)
     os.umask(0o077)
+    # The folder that the parent was started in may be on a disk that somebody wants to take away.
+    os.chdir(os.sep)
     _yield_to_others()
     # A core file would hold the document; a file above the limit is refused by the kernel (EFBIG).
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.errors import FailFile, RetryLater
+from kbsync.errors import FailFile, RetryLater, StorageUnavailable
 from kbsync.pipelines import isolated_child
 from kbsync.pipelines.isolated_child import Answer, ChildSettings
 from kbsync.reasons import Reason
@@ -191,8 +191,8 @@ class Slot:
             for path in (signed, isolated_child.allowed_path(signed), answered):
                 try:
                     os.unlink(path)
-                except FileNotFoundError:
-                    pass
+                except OSError:
+                    pass  # it was never there, or its disk is read-only now: the next start removes the whole folder
 
     def status(self) -> SlotStatus:
         """Return what it does now; from any thread."""
@@ -226,7 +226,11 @@ class Slot:
             raise _died(request.name, getattr(came, "exitcode", None))
         if isinstance(came, OSError):
             reason = Reason.NO_SPACE if came.errno in (errno.ENOSPC, errno.EDQUOT) else Reason.IO
-            raise RetryLater(reason, f"{request.name}: what came out of it could not be written: {came.strerror}.")
+            raise StorageUnavailable(
+                reason,
+                f"What came out of {request.name} could not be written to {os.path.dirname(signed)}: {came.strerror}.",
+                hint="Free some space, or have the disk checked.",
+            )
         if came is not None:
             raise came
 

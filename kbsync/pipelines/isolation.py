@@ -5,6 +5,7 @@ It knows nothing of what the work is; `isolated_slot` watches one child, `isolat
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import queue
@@ -17,7 +18,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.errors import RetryLater
+from kbsync.errors import RetryLater, StorageUnavailable
 from kbsync.pipelines.isolated_child import ChildSettings
 from kbsync.pipelines.isolated_slot import CageLimits, Named, NotStarted, Slot, SlotStatus, stopping
 from kbsync.pipelines.isolation_plan import Slots
@@ -124,8 +125,10 @@ class Cage(Generic[Request, Result]):
             idle = [slot for slot in self._free if slot.warm and now - slot.idle_since >= self._limits.idle_s]
             self._free = [slot for slot in self._free if slot not in idle]
         for slot in idle:
-            slot.drop()
-            self._give_back(slot)
+            try:
+                slot.drop()
+            finally:
+                self._give_back(slot)
 
     def close(self) -> None:
         """End all children and forget the rest, within a second. Running jobs raise RetryLater. Twice without harm."""
@@ -187,7 +190,10 @@ class Cage(Generic[Request, Result]):
             try:
                 order = self._orders.get(timeout=pause)
             except queue.Empty:
-                self.step()
+                try:
+                    self.step()
+                except Exception:  # the keeper must live: who orders a child waits for it, and the children hang on it
+                    log.exception("child_not_let_go")
                 continue
             if order is None:
                 return
@@ -202,7 +208,11 @@ class Cage(Generic[Request, Result]):
     def _make_folder(self) -> None:
         # What a killed daemon left behind goes.
         shutil.rmtree(self._folder, ignore_errors=True)
-        os.makedirs(self._folder, 0o700)
+        try:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+        except OSError as error:
+            reason = Reason.NO_SPACE if error.errno in (errno.ENOSPC, errno.EDQUOT) else Reason.IO
+            raise StorageUnavailable(reason, f"{self._folder} cannot be made: {error.strerror}.") from error
 
 
 def _no_child(name: str, error: NotStarted) -> RetryLater:

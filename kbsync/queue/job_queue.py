@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kbsync.errors import NotFound, UsageError
+from kbsync.failpoints import failpoint
 from kbsync.file_types import CONVERTED_TYPES, type_of
 from kbsync.model import IngestOptions, Job, Lane, Priority
 from kbsync.queue import backoff
@@ -20,6 +21,12 @@ LEASE_S = 600.0
 # A file that changed while it was read is looked at again after this long; it is no attempt that failed.
 CHANGED_DELAY_S = 0.5
 
+# What did not fit on our disk is tried again after a quarter of the time that it waits already, within these bounds, or
+# as soon as there is more room. Until then smaller files go on.
+STORAGE_DELAYS_S = (2.0, 60.0)
+# What the engine lacks may be back after this long; until then no job of it is tried again.
+UNREADY_DELAY_S = 5.0
+
 
 def enqueue_path(connection: Connection, source_id: int, path: str, size: int, priority: Priority, now: float) -> int:
     """Queue a source's path and return the job's id; a live job of the same path is renewed instead.
@@ -28,8 +35,9 @@ def enqueue_path(connection: Connection, source_id: int, path: str, size: int, p
     """
     sequence = -now if priority <= Priority.EVENT else float(size)
     live = jobs.live_of_path(connection, source_id, path)
+    failpoint("queue.asked")
     if live is None:
-        return jobs.insert(
+        inserted = jobs.insert(
             connection,
             "path",
             path,
@@ -41,11 +49,14 @@ def enqueue_path(connection: Connection, source_id: int, path: str, size: int, p
             options=IngestOptions(),
             now=now,
         )
+        failpoint("queue.inserted")
+        return inserted
     job_id, state = live
     if state == "processing":
         jobs.raise_generation(connection, job_id, priority, sequence, now)
     else:
         jobs.renew(connection, job_id, priority, sequence, now)
+    failpoint("queue.renewed")
     return job_id
 
 
@@ -94,6 +105,7 @@ def claim(connection: Connection, lane: Lane, worst: Priority, now: float) -> Jo
     if job_id is None:
         return None
     job = jobs.begin(connection, job_id, now + LEASE_S, now)
+    failpoint("queue.leased")
     if job.source_id is not None:
         files.set_reason(connection, job.source_id, job.path, Reason.PROCESSING, None)
     return job
@@ -124,6 +136,33 @@ def run_again(connection: Connection, job: Job, now: float, delay: float = 0.0) 
 def wait_until_quiet(connection: Connection, job: Job, why: str, now: float, delay: float) -> None:
     """Put the job back for `delay` seconds: its file is not finished. The attempt does not count."""
     _wait(connection, job, now, now + delay, job.attempts - 1, Reason.SETTLING, why)
+
+
+def wait_for_engine(connection: Connection, job: Job, why: str, now: float) -> None:
+    """Put the job back: what it needs is not there now, which is not its file's doing. The attempt does not count."""
+    _wait(connection, job, now, now + UNREADY_DELAY_S, job.attempts - 1, Reason.RETRY, why)
+
+
+def wait_for_storage(connection: Connection, job: Job, why: str, now: float) -> None:
+    """Put the job back: our own disk could not be written. The attempt does not count."""
+    shortest, longest = STORAGE_DELAYS_S
+    waited = now - jobs.created_at(connection, job.id)
+    jobs.requeue(
+        connection,
+        job.id,
+        now,
+        not_before=now + min(max(shortest, waited / 4), longest),
+        attempts=max(job.attempts - 1, 0),
+        reason=Reason.NO_SPACE,
+        error=why,
+    )
+    if job.source_id is not None:
+        files.set_reason(connection, job.source_id, job.path, Reason.RETRY, why)
+
+
+def storage_is_back(connection: Connection, now: float) -> None:
+    """Have what waits for our own disk run now."""
+    jobs.run_now(connection, Reason.NO_SPACE, now)
 
 
 def to_documents(connection: Connection, job: Job, now: float) -> None:
@@ -183,14 +222,28 @@ def recover(connection: Connection, now: float, *, all_leases: bool) -> list[tup
     `all_leases`: at the start of the process that holds the lock, nobody else can be working on anything.
     """
     dead = []
+    suspects = 0
     for job_id, attempts, source_id, path in jobs.processing(connection, float("inf") if all_leases else now):
         if attempts >= backoff.MAX_ATTEMPTS:
             dead.append((source_id, path, job_id))
             continue
-        jobs.requeue(connection, job_id, now, not_before=0, attempts=attempts, reason=None, error=None)
+        # What was worked on at a second death may be its cause, or has only stood beside it both times: from now on one
+        # of them is tried after the other, each longer after, so that a file takes none of its neighbours along.
+        not_before = now + suspects * (backoff.delay(attempts, Reason.RETRY) or 0.0) if attempts > 1 else 0.0
+        suspects += attempts > 1
+        jobs.requeue(connection, job_id, now, not_before=not_before, attempts=attempts, reason=None, error=None)
+        failpoint("queue.recovered")
         if source_id is not None:
             files.set_reason(connection, source_id, path, Reason.QUEUED, None)
     return dead
+
+
+def put_back(connection: Connection, now: float) -> None:
+    """Put every job back that is being worked on, for a process that ends as it was told: no attempt counts."""
+    for job_id, attempts, source_id, path in jobs.processing(connection, float("inf")):
+        jobs.requeue(connection, job_id, now, not_before=0, attempts=attempts - 1, reason=None, error=None)
+        if source_id is not None:
+            files.set_reason(connection, source_id, path, Reason.QUEUED, None)
 
 
 def _lane_of(path: str, options: IngestOptions) -> Lane:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from kbsync.errors import KbsyncError
+from kbsync.errors import IndexDamaged, KbsyncError
 from kbsync.model import Embedder, Filter, Hit, Priority, Reranker, SearchMode, SearchResult
 from kbsync.search.filters import selected
 from kbsync.search.fusion import Scored, fuse, vector_weight_for
@@ -24,6 +24,7 @@ from kbsync.store.writer import Readers
 if TYPE_CHECKING:
     from kbsync.model import Vectors
 
+_NO_WORDS = "The full-text index is damaged: nothing is found by words until it is made anew, which begins by itself."
 # So many chunks of each arm go into the fusion: far more than anybody looks at, few enough to be fast.
 CANDIDATES = 200
 # So many documents a reranker reads: a second or two of a CPU.
@@ -80,14 +81,30 @@ class Search:
         vector, notice = self._vector(query, mode)
         done: SearchMode = mode if vector is not None or mode == "lexical" else "lexical"
         asked = _Asked(query, done, vector, (*query.filters, *filters), every_version)
-        reranker = self._reranker if done == "hybrid" else None
-        if reranker is None:
-            found = self._readers.read(lambda connection: self._hits(connection, asked, limit, offset))
-        else:
-            found, failed = self._reranked(asked, reranker, limit, offset)
+        try:
+            found, failed = self._found(asked, limit, offset)
             notice = notice or failed
+        except IndexDamaged:
+            found, done, notice = self._found_without_words(asked, limit, offset)
         took_ms = (time.perf_counter() - begun) * 1000
         return SearchResult(text, done, took_ms, tuple(found), query.notice or notice)
+
+    def _found(self, asked: _Asked, limit: int, offset: int) -> tuple[list[Hit], str | None]:
+        reranker = self._reranker if asked.mode == "hybrid" else None
+        if reranker is not None:
+            return self._reranked(asked, reranker, limit, offset)
+        return self._readers.read(lambda connection: self._hits(connection, asked, limit, offset)), None
+
+    def _found_without_words(self, asked: _Asked, limit: int, offset: int) -> tuple[list[Hit], SearchMode, str]:
+        """Answer by meaning alone, while the full-text index cannot be asked; nothing where words must be looked at."""
+        query = asked.query
+        found: list[Hit] = []
+        if asked.vector is not None and query.required is None and query.excluded is None:
+            try:
+                found, _ = self._found(replace(asked, query=replace(query, match=None), mode="vector"), limit, offset)
+            except IndexDamaged:
+                found = []  # a filter asks for words too: what cannot be looked at matches nothing
+        return found, "vector" if asked.vector is not None else "lexical", _NO_WORDS
 
     def _vector(self, query: Query, mode: SearchMode) -> tuple[Vectors | None, str | None]:
         if mode == "lexical" or not query.text.strip():

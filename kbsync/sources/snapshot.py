@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kbsync.errors import FailFile, FileChanged, FileGone, KbsyncError, RetryLater, SkipFile
+from kbsync.errors import FailFile, FileChanged, FileGone, KbsyncError, RetryLater, SkipFile, Unready
 from kbsync.filesystem import FileSystem, Stat
 from kbsync.reasons import Reason
 
@@ -63,6 +63,8 @@ def reading_failed(path: str, error: OSError) -> KbsyncError:
     if getattr(error, "winerror", None) in _IN_USE:
         return RetryLater(Reason.IO, f"Another program keeps {path} to itself.")
     match error.errno:
+        case errno.EMFILE | errno.ENFILE | errno.ENOMEM:
+            return Unready(Reason.IO, f"Reading {path} has to wait: {error.strerror}.")  # no fault of the file
         case errno.ENOENT | errno.ENOTDIR:
             return FileGone(f"{path} is not there any more.")
         case errno.EACCES | errno.EPERM:

@@ -179,6 +179,14 @@ def _chunk(row: tuple[object, ...]) -> StoredChunk:
         int(str(position)),
         str(text),
         str(enriched_text),
-        json.loads(str(metadata)),
+        _readable(str(metadata)),
         int(str(token_count)),
     )
+
+
+def _readable(metadata: str) -> Metadata:
+    try:
+        read = json.loads(metadata)
+    except ValueError:
+        return {}  # damaged: the text is shown without its place
+    return read if isinstance(read, dict) else {}

@@ -9,10 +9,11 @@ from typing import Literal, cast
 
 import apsw
 
+from kbsync.failpoints import failpoint
 from kbsync.file_types import DocumentType
 from kbsync.model import DocumentUpdate, Metadata, TitleSource
 from kbsync.reasons import Reason
-from kbsync.store import chunks, origins, vectors
+from kbsync.store import chunks, discards, origins, vectors
 
 _COLUMNS = (
     "id, title, title_source, type, language, type_by_hand, content_hash, original_filename, stored_path, size_bytes, "
@@ -104,7 +105,7 @@ def write(connection: apsw.Connection, update: DocumentUpdate, embedder_id: int,
             "INSERT INTO documents (title, title_source, type, language, type_by_hand, original_filename, size_bytes, "
             "page_count, reason, converter_fingerprint, chunker_fingerprint, metadata, updated_at, created_at, "
             "content_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*values, now, update.content_hash),
+            (*values, now if update.created_at is None else update.created_at, update.content_hash),
         )
         document_id = connection.last_insert_rowid()
     else:
@@ -117,9 +118,13 @@ def write(connection: apsw.Connection, update: DocumentUpdate, embedder_id: int,
         )
         vectors.delete_of(connection, document_id)
         chunks.delete_of(connection, document_id)
+        failpoint("documents.taken_apart")
+    failpoint("documents.row_written")
     ids = chunks.insert(connection, document_id, update.chunks)
+    failpoint("documents.chunks_written")
     if update.vectors is not None:
         vectors.insert(connection, embedder_id, ids, [chunk.enriched_text for chunk in update.chunks], update.vectors)
+        failpoint("documents.vectors_written")
     return document_id
 
 
@@ -173,10 +178,42 @@ def stored_paths(connection: apsw.Connection) -> set[str]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class StoredCopy:
+    """Where the copy of a document lies, and what it should hold. `size` in bytes."""
+
+    document_id: int
+    content_hash: str
+    path: str
+    size: int
+
+
+def stored_copies(connection: apsw.Connection) -> list[StoredCopy]:
+    """Return the copy of every document that has one, by content hash."""
+    rows = connection.execute(
+        "SELECT id, content_hash, stored_path, size_bytes FROM documents WHERE stored_path IS NOT NULL "
+        "ORDER BY content_hash"
+    )
+    return [StoredCopy(int(number), str(content), str(path), int(size)) for number, content, path, size in rows]
+
+
+def set_title(connection: apsw.Connection, document_id: int, title: str) -> None:
+    """Write a document's title; what its chunks stand under is the caller's to write."""
+    connection.execute("UPDATE documents SET title = ? WHERE id = ?", (title, document_id))
+
+
 def delete(connection: apsw.Connection, document_id: int) -> None:
-    """Delete a document with its chunks, FTS rows, vectors and origins. Files and jobs that name it forget it."""
+    """Delete a document with its chunks, FTS rows, vectors and origins. Files and jobs that name it forget it.
+
+    Its stored copy is promised to go: whoever deletes has `knowledge_base.discarding` keep that.
+    """
+    stored_path = connection.execute("SELECT stored_path FROM documents WHERE id = ?", (document_id,)).get
+    if stored_path is not None:
+        discards.promise(connection, str(stored_path))
     vectors.delete_of(connection, document_id)
+    failpoint("documents.vectors_deleted")
     chunks.delete_of(connection, document_id)
+    failpoint("documents.chunks_deleted")
     origins.delete_of(connection, document_id)
     connection.execute("UPDATE files SET document_id = NULL WHERE document_id = ?", (document_id,))
     connection.execute("UPDATE jobs SET document_id = NULL WHERE document_id = ?", (document_id,))

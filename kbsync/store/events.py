@@ -69,6 +69,36 @@ def listed(connection: apsw.Connection, places: Sequence[str] | None, limit: int
     ], int(total)
 
 
+@dataclass(frozen=True, slots=True)
+class WayIn:
+    """How a document came in that lies in no folder: taken from an inbox (`source_id`), or brought by hand."""
+
+    path: str
+    source_id: int | None
+    is_inbox: bool
+
+
+def way_in(connection: apsw.Connection, document_id: int) -> WayIn | None:
+    """Return how a document came in last, by hand or through an inbox; None where history does not know."""
+    row = connection.execute(
+        "SELECT kind, source_id, path FROM events WHERE document_id = ? AND path IS NOT NULL "
+        "AND (kind = 'taken_in' OR (kind IN ('indexed', 'found') AND source_id IS NULL)) "
+        "ORDER BY kind = 'taken_in' DESC, id DESC LIMIT 1",
+        (document_id,),
+    ).fetchone()
+    return None if row is None else WayIn(os.fsdecode(row[2]), row[1], row[0] == "taken_in")
+
+
+def last_place(connection: apsw.Connection, document_id: int) -> tuple[int, bytes] | None:
+    """Return (source, path) of the file in a followed folder that a document was read from last, as history knows."""
+    row = connection.execute(
+        "SELECT source_id, path FROM events WHERE document_id = ? AND path IS NOT NULL AND source_id IS NOT NULL "
+        "AND kind IN ('indexed', 'found') ORDER BY id DESC LIMIT 1",
+        (document_id,),
+    ).fetchone()
+    return None if row is None else (int(row[0]), row[1])
+
+
 def forget_details(connection: apsw.Connection, document_ids: Sequence[int]) -> None:
     """Take out what events say of these documents, and of those that were removed by hand: it may be their titles."""
     connection.executemany(

@@ -160,13 +160,16 @@ def any_waiting(connection: apsw.Connection) -> bool:
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM files WHERE state = 'waiting' AND size >= 0)").get)
 
 
-def lost_since(connection: apsw.Connection, source_id: int, since: float) -> int:
-    """Return how many paths of a source went since a time, and held what is found nowhere now."""
+def lost_since(connection: apsw.Connection, source_id: int, since: float, now: float) -> int:
+    """Return how many paths of a source went since a time, and held what is found nowhere now.
+
+    What went after `now` went while the clock was ahead: when, nobody knows.
+    """
     return int(
         connection.execute(
             "SELECT count(*) FROM files JOIN documents ON documents.id = files.document_id WHERE source_id = ? "
-            "AND files.state = 'gone' AND last_seen_at > ? AND documents.state <> 'current'",
-            (source_id, since),
+            "AND files.state = 'gone' AND last_seen_at > ? AND last_seen_at <= ? AND documents.state <> 'current'",
+            (source_id, since, now),
         ).get
     )
 
@@ -257,6 +260,12 @@ def delete_of_source(connection: apsw.Connection, source_id: int) -> int:
     """
     connection.execute(
         "DELETE FROM files WHERE source_id = ? AND reason IS NOT 'removed_by_you' AND removed_hash IS NULL",
+        (source_id,),
+    )
+    # A path that holds something else since is read like a new one, should its folder come back.
+    connection.execute(
+        "UPDATE files SET state = 'gone', reason = NULL, detail = NULL, document_id = NULL "
+        "WHERE source_id = ? AND reason IS NOT 'removed_by_you'",
         (source_id,),
     )
     return int(connection.execute("SELECT count(*) FROM files WHERE source_id = ?", (source_id,)).get)

@@ -40,6 +40,10 @@ class JobRow:
     page_count: int | None
 
 
+# No job waits for longer: what is to wait for more was put back while the clock was ahead, and may run now.
+LONGEST_WAIT_S = 3600.0
+_DUE = f"(not_before <= ?1 OR not_before > ?1 + {LONGEST_WAIT_S})"
+
 # Nothing of a paused folder is read: its jobs stay queued, and nobody waits for them.
 _NOT_PAUSED = "NOT EXISTS (SELECT 1 FROM sources WHERE sources.id = jobs.source_id AND sources.state = 'paused')"
 
@@ -123,9 +127,9 @@ def next_queued(connection: apsw.Connection, lane: Lane, worst: Priority, now: f
     """Return the id of the lane's job to run now, no worse than `worst`, None where there is none."""
     value = connection.execute(
         # The planner would take the index of ended jobs and sort the whole queue for each claim.
-        "SELECT id FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ? AND priority <= ? "
-        f"AND not_before <= ? AND {_NOT_PAUSED} ORDER BY priority, sequence, id LIMIT 1",
-        (lane, int(worst), now),
+        "SELECT id FROM jobs INDEXED BY jobs_next WHERE state = 'queued' AND lane = ?2 AND priority <= ?3 "
+        f"AND {_DUE} AND {_NOT_PAUSED} ORDER BY priority, sequence, id LIMIT 1",
+        (now, lane, int(worst)),
     ).get
     return None if value is None else int(value)
 
@@ -194,6 +198,23 @@ def requeue(
     )
 
 
+def created_at(connection: apsw.Connection, job_id: int) -> float:
+    """Return when a job was queued first, in seconds since 1970."""
+    return float(connection.execute("SELECT created_at FROM jobs WHERE id = ?", (job_id,)).get)
+
+
+def waiting_for(connection: apsw.Connection, reason: Reason) -> int:
+    """Return how many queued jobs wait for this reason."""
+    return int(connection.execute("SELECT count(*) FROM jobs WHERE state = 'queued' AND reason = ?", (reason,)).get)
+
+
+def run_now(connection: apsw.Connection, reason: Reason, now: float) -> None:
+    """Have the queued jobs that wait for this reason wait no longer."""
+    connection.execute(
+        "UPDATE jobs SET not_before = 0, updated_at = ? WHERE state = 'queued' AND reason = ?", (now, reason)
+    )
+
+
 def set_lane(connection: apsw.Connection, job_id: int, lane: Lane) -> None:
     """Have other workers take a job from now on."""
     connection.execute("UPDATE jobs SET lane = ? WHERE id = ?", (lane, job_id))
@@ -210,7 +231,8 @@ def extend(connection: apsw.Connection, job_ids: Sequence[int], lease_until: flo
 def processing(connection: apsw.Connection, lease_before: float) -> list[tuple[int, int, int | None, str]]:
     """Return (id, attempts, source id, path) of processing jobs whose lease ended before a time."""
     rows = connection.execute(
-        "SELECT id, attempts, source_id, path FROM jobs WHERE state = 'processing' AND lease_until < ?", (lease_before,)
+        "SELECT id, attempts, source_id, path FROM jobs WHERE state = 'processing' AND coalesce(lease_until, 0) < ?",
+        (lease_before,),
     )
     return [(row[0], row[1], row[2], os.fsdecode(row[3])) for row in rows]
 
@@ -257,6 +279,11 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     return found
 
 
+def any_live(connection: apsw.Connection) -> bool:
+    """Return whether any job is queued or processing, of a paused folder too."""
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM jobs WHERE state IN ('queued', 'processing'))").get)
+
+
 def unsettled(connection: apsw.Connection) -> int:
     """Return how many jobs are processing, or queued and not of a paused folder."""
     return int(
@@ -279,9 +306,9 @@ def low_due(connection: apsw.Connection, now: float) -> int:
     """Return how many jobs of low priority run or may run now: what is looked at again without any hurry."""
     return int(
         connection.execute(
-            "SELECT count(*) FROM jobs WHERE state IN ('queued', 'processing') AND priority = ? AND not_before <= ? "
+            f"SELECT count(*) FROM jobs WHERE state IN ('queued', 'processing') AND priority = ?2 AND {_DUE} "
             f"AND {_NOT_PAUSED}",
-            (int(Priority.LOW), now),
+            (now, int(Priority.LOW)),
         ).get
     )
 
@@ -316,6 +343,30 @@ def staged_paths(connection: apsw.Connection) -> set[str]:
             "SELECT staged_path FROM jobs WHERE staged_path IS NOT NULL AND state IN ('queued', 'processing')"
         )
     }
+
+
+def waiting_for_copies(connection: apsw.Connection) -> list[tuple[int, str, str | None]]:
+    """Return (job, path, staged file) of the jobs that are to read a staged file."""
+    rows = connection.execute(
+        "SELECT id, path, staged_path FROM jobs WHERE kind <> 'path' AND state IN ('queued', 'processing') ORDER BY id"
+    )
+    return [(int(job_id), os.fsdecode(path), staged_path) for job_id, path, staged_path in rows]
+
+
+def staged_names(connection: apsw.Connection) -> set[str]:
+    """Return the paths and names of what waits to be read from a staged file."""
+    return {path for _job_id, path, _staged_path in waiting_for_copies(connection)}
+
+
+def was_refused(connection: apsw.Connection, path: str) -> str | None:
+    """Return why the last staged file of this path was not taken in; None where it was, or was never tried."""
+    row = connection.execute(
+        "SELECT state, reason, error FROM jobs WHERE path = ? AND kind = 'staged' ORDER BY id DESC LIMIT 1",
+        (os.fsencode(path),),
+    ).fetchone()
+    if row is None or row[0] not in ("failed", "skipped") or row[1] == "already_indexed":
+        return None
+    return str(row[2] or row[1])
 
 
 def move_staged(connection: apsw.Connection, old: str, new: str) -> None:

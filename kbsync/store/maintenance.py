@@ -1,11 +1,17 @@
-"""Looks at the database as a whole: the questions of the integrity check, its size, and pruning what has ended."""
+"""Looks at the database as a whole: its pages, its size, pruning what has ended, writing it anew."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import apsw
 
-from kbsync.store import events, jobs, origins, reindexes, vectors
+from kbsync.failpoints import failpoint
+from kbsync.store import events, jobs, origins
 from kbsync.store.connection import whole
+
+# Pages of the full-text index that are merged in one transaction.
+_MERGED_PAGES = 500
 
 
 def corrupt_pages(connection: apsw.Connection) -> int:
@@ -14,76 +20,32 @@ def corrupt_pages(connection: apsw.Connection) -> int:
     return 0 if rows == ["ok"] else len(rows)
 
 
-def broken_references(connection: apsw.Connection) -> int:
-    """Return how many rows break a foreign key."""
-    return sum(1 for _ in connection.execute("PRAGMA foreign_key_check"))
-
-
-def fts_agrees(connection: apsw.Connection) -> bool:
-    """Compare the full-text index with the chunks' enriched text; only rank = 1 makes FTS5 look at the content."""
-    try:
-        connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
-    except apsw.CorruptError:
-        return False
-    return True
-
-
-def chunks_without_fts(connection: apsw.Connection) -> int:
-    """Return how many chunks have no row in the full-text index."""
-    return _count(connection, "chunks WHERE id NOT IN (SELECT id FROM chunks_fts_docsize)")
-
-
-def fts_without_chunks(connection: apsw.Connection) -> int:
-    """Return how many full-text rows have no chunk."""
-    return _count(connection, "chunks_fts_docsize WHERE id NOT IN (SELECT id FROM chunks)")
-
-
-def chunks_without_vector(connection: apsw.Connection) -> int:
-    """Return how many chunks have no vector: of the live embedder or, while a new table is made, in that one."""
-    tables = [table for table in (reindexes.live(connection), reindexes.building(connection)) if table is not None]
-    missing = " AND ".join(["TRUE", *(f"id NOT IN (SELECT chunk_id FROM vectors_{table.id})" for table in tables)])
-    return _count(connection, f"chunks WHERE {missing}")
-
-
-def vectors_without_chunk(connection: apsw.Connection) -> int:
-    """Return how many vectors of the live embedder have no chunk."""
-    live = vectors.live_embedder(connection)
-    return 0 if live is None else _count(connection, f"vectors_{live} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
-
-
-def bad_vectors(connection: apsw.Connection) -> int:
-    """Return how many vectors of the live embedder have a wrong length, are zero or not finite."""
-    import numpy as np
-
-    live = vectors.live_embedder(connection)
-    if live is None:
-        return 0
-    dimension = connection.execute("SELECT dimension FROM embedders WHERE id = ?", (live,)).get
-    bad = 0
-    for (blob,) in connection.execute(f"SELECT embedding FROM vectors_{live}"):
-        if len(blob) != 4 * dimension:
-            bad += 1
-            continue
-        norm = float(np.linalg.norm(np.frombuffer(blob, dtype=np.float32)))
-        bad += not (np.isfinite(norm) and norm > 0)
-    return bad
-
-
-def documents_without_origin(connection: apsw.Connection) -> int:
-    """Return how many documents have never had an origin."""
-    return _count(connection, "documents WHERE id NOT IN (SELECT document_id FROM origins)")
-
-
-def names_out_of_step(connection: apsw.Connection) -> int:
-    """Return how many live paths cannot be found by their name, or names that can have no live path."""
-    live = "SELECT id FROM origins WHERE live = 1 AND path IS NOT NULL"
-    missing = _count(connection, f"({live}) WHERE id NOT IN (SELECT id FROM names_fts_docsize)")
-    return missing + _count(connection, f"names_fts_docsize WHERE id NOT IN ({live})")
-
-
 def size_bytes(connection: apsw.Connection) -> int:
     """Return the size of the database in bytes, without its WAL."""
     return int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+
+
+def free_bytes(connection: apsw.Connection) -> int:
+    """Return how many bytes of the database's file hold nothing."""
+    return int(connection.pragma("freelist_count")) * int(connection.pragma("page_size"))
+
+
+def merge_words(connection: apsw.Connection, *, begin: bool) -> bool:
+    """Merge a part of the full-text index, which carries words of deleted rows along until then; False: all is merged.
+
+    `begin` says that a new merge of all of it is wanted. In a transaction; each part takes well under a second.
+    """
+    before = connection.total_changes()
+    pages = -_MERGED_PAGES if begin else _MERGED_PAGES
+    connection.execute("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before >= 2  # by FTS5's documentation: less is nothing
+
+
+def number_after(connection: apsw.Connection, highest: Mapping[str, int]) -> None:
+    """Have the row ids of tables that are still empty begin after these: one that was given once means nothing else."""
+    for table, number in highest.items():
+        connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+        connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, number))
 
 
 def prune(connection: apsw.Connection, now: float) -> None:
@@ -110,20 +72,29 @@ def rewrite(connection: apsw.Connection) -> bool:
     Outside any transaction. Return False where a reader held on to the write-ahead log, which then stays until the
     next time. Needs as much room on the disk again.
     """
+    failpoint("maintenance.rewriting")
     with whole(connection):
         # Merged into one segment: words of deleted rows are carried along until then.
         connection.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')")
         # It keeps no text to delete by, only marks that a row is gone.
         connection.execute("INSERT INTO names_fts (names_fts) VALUES ('delete-all')")
         origins.index_names(connection)
+        failpoint("maintenance.optimized")
+    return vacuum(connection)
+
+
+def vacuum(connection: apsw.Connection) -> bool:
+    """Write the whole database anew without its free pages, and give their room back. Outside any transaction.
+
+    Return False where a reader held on to the write-ahead log: then the room comes back when it ends. Needs the room of
+    what is left twice, once in the system's folder for temporary files. Whatever ends it changes nothing.
+    """
     connection.execute("PRAGMA temp_store = FILE")  # the copy of a large database is no matter for memory
     try:
         connection.execute("VACUUM")
+        failpoint("maintenance.vacuumed")
     finally:
         connection.execute("PRAGMA temp_store = MEMORY")
     busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+    failpoint("maintenance.truncated")
     return not (busy[0] if isinstance(busy, tuple) else busy)
-
-
-def _count(connection: apsw.Connection, what: str) -> int:
-    return int(connection.execute(f"SELECT count(*) FROM {what}").get)

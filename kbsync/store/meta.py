@@ -5,6 +5,8 @@ from __future__ import annotations
 import apsw
 
 TOKENIZER = "tokenizer"
+SCHEMA = "kbsync_schema"
+REBUILT = "rebuilt"
 LIVE_EMBEDDER = "live_embedder"
 BUILDING_EMBEDDER = "building_embedder"
 REMAKING = "remaking"
@@ -12,6 +14,16 @@ VECTOR_GENERATION = "vector_generation"
 VECTOR_LOSSES = "vector_losses"
 LAST_CHECK = "last_check"
 SCRUB = "scrub"
+DISCARDS = "discards"
+# JSON: what the last check found, and what became of it.
+CHECKED = "checked"
+# The content hash up to which stored copies were read again in their turn.
+STORED_SCRUB = "stored_scrub"
+# The live vectors have gaps that are being filled.
+FILLING = "filling"
+# When our own disk could be written again after it could not.
+LAST_OUTAGE = "last_outage"
+STEADINESS = "steadiness"
 
 
 def get(connection: apsw.Connection, key: str) -> str | None:

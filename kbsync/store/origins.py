@@ -27,7 +27,7 @@ def add(connection: apsw.Connection, document_id: int, origin: Origin, now: floa
         if before is not None and before[1] == document_id:
             return False
         if before is not None:
-            _end(connection, [before[0]], "superseded", now)
+            end(connection, [before[0]], "superseded", now)
     known = connection.execute(
         "SELECT id FROM origins WHERE document_id = ? AND kind = ? AND path IS ? AND live = 1",
         (document_id, origin.kind, path),
@@ -39,7 +39,7 @@ def add(connection: apsw.Connection, document_id: int, origin: Origin, now: floa
         (document_id, origin.kind, origin.source_id, path, now),
     )
     _index_name(connection, connection.last_insert_rowid(), origin.path)
-    _refresh_state(connection, document_id)
+    refresh_state(connection, document_id)
     return True
 
 
@@ -48,7 +48,7 @@ def end_path(connection: apsw.Connection, path: str, because: EndedBecause, now:
     row = _live_of_path(connection, os.fsencode(path))
     if row is None:
         return None
-    _end(connection, [row[0]], because, now)
+    end(connection, [row[0]], because, now)
     return row[1]
 
 
@@ -60,7 +60,7 @@ def end_source(connection: apsw.Connection, source_id: int, now: float) -> set[i
     rows: list[Any] = connection.execute(
         "SELECT id, document_id FROM origins WHERE source_id = ? AND live = 1 AND kind = 'path'", (source_id,)
     ).fetchall()
-    _end(connection, [row[0] for row in rows], "removed", now)
+    end(connection, [row[0] for row in rows], "removed", now)
     connection.execute("UPDATE origins SET source_id = NULL WHERE source_id = ?", (source_id,))
     return {int(row[1]) for row in rows}
 
@@ -194,17 +194,18 @@ def _live_of_path(connection: apsw.Connection, path: bytes | None) -> tuple[int,
     return None if row is None else (int(row[0]), int(row[1]))
 
 
-def _end(connection: apsw.Connection, ids: Iterable[int], because: EndedBecause, now: float) -> None:
+def end(connection: apsw.Connection, ids: Iterable[int], because: EndedBecause, now: float) -> None:
+    """End origins by their row ids; their names are found no more, and their documents' states follow."""
     for origin_id in ids:
         connection.execute(
             "UPDATE origins SET live = 0, until = ?, ended_because = ? WHERE id = ?", (now, because, origin_id)
         )
         connection.execute("DELETE FROM names_fts WHERE rowid = ?", (origin_id,))
         document_id = connection.execute("SELECT document_id FROM origins WHERE id = ?", (origin_id,)).get
-        _refresh_state(connection, document_id)
+        refresh_state(connection, document_id)
 
 
-def _refresh_state(connection: apsw.Connection, document_id: int) -> None:
+def refresh_state(connection: apsw.Connection, document_id: int) -> None:
     """Current while any origin is live; else what ended its last one says: other content there, or nothing."""
     connection.execute(
         """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from kbsync.failpoints import failpoint
 from kbsync.model import Embedder
 from kbsync.store import meta, vectors
 
@@ -78,6 +79,7 @@ def begin(connection: apsw.Connection, embedder: Embedder, folder: str, now: flo
         row = vectors.make_table(connection, embedder, now)
         connection.execute("UPDATE embedders SET folder = ? WHERE id = ?", (folder, row))
         meta.put(connection, meta.BUILDING_EMBEDDER, str(row))
+        failpoint("reindexes.begun")
 
 
 def missing(connection: apsw.Connection, embedder_id: int, after: int, limit: int) -> list[Missing]:
@@ -112,6 +114,7 @@ def fill(connection: apsw.Connection, embedder_id: int, done: Sequence[Missing],
             [chunk.enriched_text for chunk in chosen],
             rows[wanted],
         )
+        failpoint("reindexes.filled")
 
 
 def finish(connection: apsw.Connection, now: float) -> bool:
@@ -120,7 +123,22 @@ def finish(connection: apsw.Connection, now: float) -> bool:
     if new is None or missing(connection, new.id, 0, 1):
         return False
     vectors.make_live(connection, new.id, now)
+    failpoint("reindexes.live")
     meta.remove(connection, meta.BUILDING_EMBEDDER)
+    return True
+
+
+def gaps(connection: apsw.Connection) -> VectorTable | None:
+    """Return the live table where a repair left gaps in it that are to be filled; None where it is as it was made."""
+    return None if meta.get(connection, meta.FILLING) is None else live(connection)
+
+
+def end_filling(connection: apsw.Connection) -> bool:
+    """Forget that the live table has gaps, where it has none any more; return whether that is so."""
+    table = live(connection)
+    if table is not None and missing(connection, table.id, 0, 1):
+        return False
+    meta.remove(connection, meta.FILLING)
     return True
 
 
@@ -130,6 +148,7 @@ def drop_replaced(connection: apsw.Connection) -> None:
         if not takes_vectors(connection, row):
             connection.execute(f"DROP TABLE vectors_{int(row)}")
             connection.execute("DELETE FROM embedders WHERE id = ?", (row,))
+            failpoint("reindexes.dropped")
 
 
 def filled(connection: apsw.Connection, embedder_id: int) -> int:

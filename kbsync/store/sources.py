@@ -75,6 +75,13 @@ def paused(connection: apsw.Connection) -> dict[int, str | None]:
     return dict(connection.execute("SELECT id, reason FROM sources WHERE state = 'paused'"))
 
 
+def all_walked(connection: apsw.Connection) -> bool:
+    """Return whether every folder has been walked to its end once."""
+    return not connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM sources WHERE reason IS NOT ? AND last_scan_at IS NULL)", (TAKEN_OUT,)
+    ).get
+
+
 def exists(connection: apsw.Connection, source_id: int) -> bool:
     """Return whether a folder is (still) configured."""
     return bool(
@@ -172,12 +179,17 @@ def _written(value: RootIdentity | Held | None) -> str | None:
     return None if value is None else json.dumps(asdict(value))
 
 
+def identity_of(written: str) -> RootIdentity:
+    """Return what the column `identity` says. Raises ValueError, TypeError and KeyError for what is none."""
+    read = json.loads(written)
+    return RootIdentity(**{**read, "names": tuple(read["names"]), "mounts": tuple(read["mounts"])})
+
+
 def _row(row: tuple[object, ...]) -> SourceRow:
     values = list(row)
     values[1] = os.fsdecode(values[1])  # type: ignore[arg-type]  # a BLOB
     if values[10] is not None:
-        read = json.loads(values[10])  # type: ignore[arg-type]  # TEXT
-        values[10] = RootIdentity(**{**read, "names": tuple(read["names"]), "mounts": tuple(read["mounts"])})
+        values[10] = identity_of(values[10])  # type: ignore[arg-type]  # TEXT
     if values[11] is not None:
         values[11] = Held(**json.loads(values[11]))  # type: ignore[arg-type]  # TEXT
     return SourceRow(*values)  # type: ignore[arg-type]  # the columns are in the order of the fields; STRICT checks types

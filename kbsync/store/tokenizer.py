@@ -233,7 +233,8 @@ def is_east_asian(character: str) -> bool:
     return _EAST_ASIAN.match(character) is not None
 
 
-def _tokenize(utf8: bytes, flags: int, _locale: str | None) -> list[_Position]:
+def tokenize(utf8: bytes, flags: int, _locale: str | None) -> list[_Position]:
+    """Return what FTS5 is given of a text: (start, end, token, *colocated tokens), places in bytes."""
     # surrogateescape turns each byte that is no UTF-8 into one character and back: offsets stay right, nothing raises
     text = utf8.decode("utf-8", "surrogateescape")
     one_byte_each = len(text) == len(utf8)
@@ -257,7 +258,7 @@ def _tokenize(utf8: bytes, flags: int, _locale: str | None) -> list[_Position]:
 
 def register(connection: apsw.Connection) -> None:
     """Make the tokenizer known to a connection; needed before any MATCH and any write to an indexed table."""
-    connection.register_fts5_tokenizer("kbsync", lambda _connection, _arguments: _tokenize)
+    connection.register_fts5_tokenizer("kbsync", lambda _connection, _arguments: tokenize)
 
 
 _per_thread = threading.local()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from kbsync.errors import FailFile
+from kbsync.failpoints import failpoint
 from kbsync.model import Embedder
 from kbsync.reasons import Reason
 from kbsync.store import meta
@@ -46,17 +47,38 @@ def use_embedder(connection: apsw.Connection, embedder: Embedder, now: float, fo
 
 def make_table(connection: apsw.Connection, embedder: Embedder, now: float) -> int:
     """Make a new, empty table for an embedder's vectors and return its row id."""
+    return _make_table(connection, embedder.fingerprint, embedder.model_name, embedder.dimension, now)
+
+
+def take_over(connection: apsw.Connection, fingerprint: str, model_name: str, dimension: int, now: float) -> int:
+    """Return the row id of a model that a database that was set aside was made with; the first one becomes live."""
+    row = connection.execute("SELECT id FROM embedders WHERE fingerprint = ?", (fingerprint,)).get
+    if row is None:
+        row = _make_table(connection, fingerprint, model_name, dimension, now)
+    if live_embedder(connection) is None:
+        make_live(connection, int(row), now)
+    return int(row)
+
+
+def _make_table(connection: apsw.Connection, fingerprint: str, model_name: str, dimension: int, now: float) -> int:
     connection.execute(
         "INSERT INTO embedders (fingerprint, model_name, dimension, created_at) VALUES (?, ?, ?, ?)",
-        (embedder.fingerprint, embedder.model_name, embedder.dimension, now),
+        (fingerprint, model_name, dimension, now),
     )
     row = connection.last_insert_rowid()
+    create(connection, row)
+    failpoint("vectors.table_made")
+    return row
+
+
+def create(connection: apsw.Connection, embedder_id: int) -> None:
+    """Create what is missing of an embedder's table and its index."""
+    number = int(embedder_id)
     connection.execute(
-        f"CREATE TABLE vectors_{int(row)} (chunk_id INTEGER PRIMARY KEY REFERENCES chunks (id), "
+        f"CREATE TABLE IF NOT EXISTS vectors_{number} (chunk_id INTEGER PRIMARY KEY REFERENCES chunks (id), "
         "text_hash BLOB NOT NULL, embedding BLOB NOT NULL) STRICT"
     )
-    connection.execute(f"CREATE INDEX vectors_{int(row)}_text ON vectors_{int(row)} (text_hash)")
-    return row
+    connection.execute(f"CREATE INDEX IF NOT EXISTS vectors_{number}_text ON vectors_{number} (text_hash)")
 
 
 def make_live(connection: apsw.Connection, embedder_id: int, now: float) -> None:
@@ -83,7 +105,7 @@ def insert(
     """Insert one vector a chunk. Raises FailFile(MODEL) unless each is finite, non-zero and of the right length."""
     import numpy as np
 
-    dimension = connection.execute("SELECT dimension FROM embedders WHERE id = ?", (embedder_id,)).get
+    dimension = _dimension(connection, embedder_id)
     matrix = np.ascontiguousarray(rows, dtype=np.float32)
     if matrix.shape != (len(chunk_ids), dimension):
         raise FailFile(
@@ -117,14 +139,42 @@ def known(connection: apsw.Connection, embedder_id: int, texts: Iterable[str]) -
     """Return the vectors that this embedder made of any of the texts before."""
     import numpy as np
 
+    length = 4 * _dimension(connection, embedder_id)
     found = {}
     for text in texts:
         blob = connection.execute(
-            f"SELECT embedding FROM vectors_{int(embedder_id)} WHERE text_hash = ? LIMIT 1", (text_hash(text),)
+            f"SELECT embedding FROM vectors_{int(embedder_id)} WHERE text_hash = ? AND length(embedding) = ? LIMIT 1",
+            (text_hash(text), length),
         ).get
-        if blob is not None:
-            found[text] = np.frombuffer(blob, dtype=np.float32)
+        if blob is None:
+            blob = connection.execute(
+                "SELECT embedding FROM salvaged_vectors WHERE text_hash = ? AND length(embedding) = ? "
+                "AND fingerprint = (SELECT fingerprint FROM embedders WHERE id = ?)",
+                (text_hash(text), length, embedder_id),
+            ).get
+        if blob is None:
+            continue
+        vector = np.frombuffer(blob, dtype=np.float32)
+        if np.isfinite(vector).all() and vector.any():  # what is damaged spoils no other document
+            found[text] = vector
     return found
+
+
+def keep_salvaged(connection: apsw.Connection, rows: Iterable[tuple[str, bytes, bytes]]) -> None:
+    """Keep (fingerprint, text hash, embedding) of a database that was set aside, for texts that are met again."""
+    connection.executemany(
+        "INSERT INTO salvaged_vectors (fingerprint, text_hash, embedding) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows
+    )
+
+
+def count_salvaged(connection: apsw.Connection) -> int:
+    """Return how many vectors of a database that was set aside are kept."""
+    return int(connection.execute("SELECT count(*) FROM salvaged_vectors").get)
+
+
+def forget_salvaged(connection: apsw.Connection) -> None:
+    """Every text that is still there has been met: the others are needed no more."""
+    connection.execute("DELETE FROM salvaged_vectors")
 
 
 def ids(connection: apsw.Connection, embedder_id: int) -> NDArray[np.int64]:
@@ -150,17 +200,26 @@ def current_after(connection: apsw.Connection, embedder_id: int, after: int) -> 
 
 
 def load(connection: apsw.Connection, embedder_id: int, chunk_ids: Iterable[int]) -> Vectors:
-    """Return the vectors of these chunks, which must exist, in the ids' ascending order, shape (n, dimension)."""
+    """Return the vectors of these chunks, which must exist, in the ids' ascending order, shape (n, dimension).
+
+    In place of one that is damaged stand zeros: it is near to nothing.
+    """
     import numpy as np
 
-    dimension = int(connection.execute("SELECT dimension FROM embedders WHERE id = ?", (embedder_id,)).get)
+    dimension = _dimension(connection, embedder_id)
+    nothing = bytes(4 * dimension)
     rows = connection.execute(
         f"SELECT embedding FROM vectors_{int(embedder_id)} WHERE chunk_id IN (SELECT value FROM json_each(?)) "
         "ORDER BY chunk_id",
         (json.dumps([int(chunk_id) for chunk_id in chunk_ids]),),
     )
-    joined = b"".join(row[0] for row in rows)
-    return np.frombuffer(joined, dtype=np.float32).reshape(-1, dimension)
+    joined = b"".join(row[0] if len(row[0]) == len(nothing) else nothing for row in rows)
+    matrix = np.frombuffer(joined, dtype=np.float32).reshape(-1, dimension)
+    if np.isfinite(matrix).all():
+        return matrix
+    whole = matrix.copy()
+    whole[~np.isfinite(matrix).all(axis=1)] = 0
+    return whole
 
 
 def current_chunks(connection: apsw.Connection) -> NDArray[np.int64]:
@@ -187,11 +246,11 @@ def nearest(
         "WITH selected AS MATERIALIZED (SELECT chunks.id FROM documents JOIN chunks "
         f"ON chunks.document_id = documents.id WHERE {selection.sql}) "
         f"SELECT v.chunk_id, 1.0 - vec_distance_cosine(v.embedding, ?) AS score FROM selected "
-        f"CROSS JOIN vectors_{int(embedder_id)} AS v ON v.chunk_id = selected.id "
+        f"CROSS JOIN vectors_{int(embedder_id)} AS v ON v.chunk_id = selected.id AND length(v.embedding) = length(?) "
         "ORDER BY score DESC, v.chunk_id LIMIT ?",
-        (*selection.bindings, query, limit),
+        (*selection.bindings, query, query, limit),
     )
-    return [(int(chunk_id), float(score)) for chunk_id, score in rows]
+    return [(int(chunk_id), float(score)) for chunk_id, score in rows if score is not None]
 
 
 def _ascending(joined: str | None) -> NDArray[np.int64]:
@@ -199,6 +258,10 @@ def _ascending(joined: str | None) -> NDArray[np.int64]:
     import numpy as np
 
     return np.sort(np.fromstring(joined or "", dtype=np.int64, sep=","))
+
+
+def _dimension(connection: apsw.Connection, embedder_id: int) -> int:
+    return int(connection.execute("SELECT dimension FROM embedders WHERE id = ?", (embedder_id,)).get or 0)
 
 
 def _tables(connection: apsw.Connection) -> list[str]:

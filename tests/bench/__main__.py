@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from tests.bench import documents, embedding, freshness, ingestion, reindexing, scan, searching, tree
+from tests.bench import backup, documents, embedding, freshness, ingestion, reindexing, scan, searching, tree
 from tests.bench.figures import Figure, as_json, machine, table
 
 _UNITS = {"ratio": "x (over 1: faster than bare)", "second": "texts/s", "texts": "texts"}
@@ -35,7 +35,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--only", default="embedding,scan,freshness,ingestion,documents", help="which, with commas between"
     )
-    parser.add_argument("--files", type=int, help=f"how many files the tree has ({scan.FILES}, tree: {tree.FILES})")
+    parser.add_argument(
+        "--files",
+        type=int,
+        help=f"how many files the tree has ({scan.FILES}, backup: {backup.DOCUMENTS}, tree: {tree.FILES})",
+    )
     parser.add_argument("--json", metavar="FILE", help="write all figures there too")
     options = parser.parse_args(arguments)
     benches: dict[str, Callable[[], list[Figure]]] = {
@@ -46,6 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
         "documents": documents.measure,
         "reindex": reindexing.measure,
         "search": searching.measure,
+        "backup": lambda: backup.measure(options.files or backup.DOCUMENTS),
         "tree": lambda: tree.measure(options.files or tree.FILES),
     }
     wanted = options.only.split(",")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from kbsync.config import file
 from kbsync.config.file import add_source, remove_source
 from kbsync.config.settings import Settings, load_settings
 from kbsync.config.written import as_toml
-from kbsync.errors import ConfigurationError, NotFound, UsageError
+from kbsync.errors import ConfigurationError, NotFound, StorageUnavailable, UsageError
 
 COMMENTED = """\
 # everything of mine
@@ -206,11 +209,13 @@ def test_a_link_to_the_file_stays_a_link(home: Path, config: Path) -> None:
 
 FULL_DISK = """
 import os, resource, sys
+from kbsync.config import file
 from kbsync.config.file import add_source
+from kbsync.errors import ConfigurationError
 resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
 try:
     add_source(sys.argv[1], sys.argv[2])
-except OSError as error:
+except ConfigurationError as error:
     print("refused")
 """
 
@@ -238,3 +243,28 @@ def test_a_folder_stands_apart_from_what_is_above_and_below_it(home: Path, confi
     heads = [number for number, line in enumerate(lines) if line.startswith("[") and number]
     assert [lines[number - 1] for number in heads] == [""] * len(heads)
     assert "\n\n\n" not in config.read_text()
+
+
+def test_an_edit_outlives_a_loss_of_power(config: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(file, "sync_names", lambda folder: seen.append((folder, paths(config))))
+    add_source(str(config), str(home / "b"))
+    assert seen == [(str(home), ["a", "b"])], "the folder's new entry is on the disk before the edit is acknowledged"
+
+
+def test_a_full_disk_changes_nothing_and_is_told_as_such(
+    home: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D15: whatever step of the writing finds no room."""
+    before = config.read_bytes()
+
+    def full(*_arguments: object, **_options: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for owner, step in ((tempfile, "mkstemp"), (os, "fsync")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, step, full)
+            with pytest.raises(StorageUnavailable, match=r"is full\. Free some space"):
+                add_source(str(config), str(home / "b"))
+        assert config.read_bytes() == before
+        assert sorted(path.name for path in home.iterdir()) == ["a", "b", "c", "config.toml"]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kbsync.config.settings import Settings
-from kbsync.errors import StopEngine
+from kbsync.errors import RetryLater, StopEngine, StorageUnavailable
 from kbsync.filesystem import Entry
+from kbsync.model import Conversion, ConversionRequest
 from kbsync.reasons import FileState, Reason
 from tests.fakes.eventually import eventually
 from tests.fakes.hash_embedder import HashDevice
 from tests.fakes.manual_clock import ManualClock
+from tests.fakes.reading_cage import ReadingCage
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
 from tests.fakes.simulated_filesystem import SimulatedFileSystem
 
@@ -51,6 +54,7 @@ def test_started_it_finds_a_file_and_stopped_no_thread_is_left(engine: Simulated
 
 
 def test_a_loop_that_dies_ends_the_daemon_with_what_killed_it(tmp_path: Path) -> None:
+    """P16: never half alive."""
     clock = ManualClock()
     fs = BrokenFileSystem(clock)
     world = World(tmp_path / "home", clock, fs, HashDevice())
@@ -66,7 +70,94 @@ def test_a_loop_that_dies_ends_the_daemon_with_what_killed_it(tmp_path: Path) ->
         engine.close()
 
 
+@pytest.mark.parametrize("loop", ["producer", "rescans", "reindexer", "scrub", "upkeep", "worker-0", "scheduler"])
+def test_whichever_loop_ends_ends_the_daemon(
+    engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch, loop: str
+) -> None:
+    """P16: by a mistake, or without a word."""
+    loops = engine.loops
+    parts = {
+        "producer": loops.producer,
+        "rescans": loops.rescans,
+        "reindexer": loops.reindexer,
+        "scrub": loops.scrub,
+        "upkeep": engine.daemon.upkeep,
+        "worker-0": loops.workers[0],
+        "scheduler": engine.daemon._scheduler,
+    }
+    monkeypatch.setattr(parts[loop], "run", lambda *_: None)
+    engine.daemon.start()
+    try:
+        eventually(lambda: _raises(engine.daemon.tick, StopEngine))
+        with pytest.raises(StopEngine, match=loop):
+            engine.daemon.tick()
+    finally:
+        engine.daemon.stop()
+
+
+def test_an_embedder_that_died_ends_the_daemon(engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P16: what is to be indexed would wait for ever."""
+    engine.daemon.start()
+    try:
+        engine.daemon.tick()
+        monkeypatch.setattr(engine.engine.batcher, "_died", RuntimeError("a mistake in the program"))
+        with pytest.raises(StopEngine, match="embedder"):
+            engine.daemon.tick()
+    finally:
+        engine.daemon.stop()
+
+
+def test_it_ends_also_where_its_disk_takes_nothing_any_more(
+    engine: SimulatedEngine, started: Callable[[], SimulatedEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P04 and F29: what could not be put back the next start puts back."""
+    engine.daemon.start()
+
+    def full(_work: object) -> None:
+        raise StorageUnavailable(Reason.NO_SPACE, "The disk is full.")
+
+    monkeypatch.setattr(engine.engine.writer, "run", full)
+    engine.daemon.stop()
+    monkeypatch.undo()
+    assert started().kb.check() == []
+
+
+def test_a_job_that_is_in_a_child_is_back_in_the_queue_when_it_has_stopped(world: World) -> None:
+    """P04: the children end first, so that nobody waits for what they read."""
+    cage = _WaitingCage()
+    engine = SimulatedEngine(world, cage)
+    engine.fs.write(f"{NOTES}/paper.pdf", b"ripens late")
+    engine.clock.advance(10)
+    engine.daemon.start()
+    try:
+        engine.daemon.rescan()
+        assert cage.begun.wait(20)
+        began = time.monotonic()
+    finally:
+        engine.daemon.stop()
+    assert time.monotonic() - began < 3.0, "nothing was waited for in vain"
+    assert engine.read("SELECT state, attempts FROM jobs") == [("queued", 0)]
+    engine.close()
+
+
+class _WaitingCage(ReadingCage):
+    """Its child reads for ever, until it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self._over = threading.Event(), threading.Event()
+
+    def run(self, request: ConversionRequest, time_limit_s: float) -> Conversion:
+        self.begun.set()
+        assert self._over.wait(30)
+        raise RetryLater(Reason.RETRY, "kbsync is stopping.")
+
+    def close(self) -> None:
+        self._over.set()
+
+
 def test_a_writer_that_ended_ends_the_daemon(engine: SimulatedEngine) -> None:
+    """P16: nothing would be kept any more."""
     engine.daemon.start()
     engine.daemon.tick()
     engine.engine.writer.close()
@@ -199,6 +290,7 @@ def test_a_changed_ignore_list_is_followed_without_an_event(alive: SimulatedEngi
 
 
 def test_a_watcher_that_died_is_begun_again_by_a_tick(alive: SimulatedEngine) -> None:
+    """P16: this one is no reason to end."""
     alive.watchers[0].alive = False
     alive.clock.advance(2.5)
     alive.daemon.tick()

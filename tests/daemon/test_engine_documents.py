@@ -74,6 +74,7 @@ def test_what_is_kept_goes_with_its_document(world: World) -> None:
 
 
 def test_a_document_that_three_children_died_of_is_parked_until_it_changes(engine: SimulatedEngine) -> None:
+    """P08: and no other waits for it."""
     engine.write(PAPER, "crash")
     engine.settle()
     assert len(engine.cage.requests) == 3

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from kbsync.daemon.lock import DataLock, Owner, owner_of
-from kbsync.errors import EngineBusy
+from kbsync.errors import EngineBusy, StopEngine
 
 _HOLD = """
 import sys
@@ -50,6 +53,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_second_process_is_refused_and_told_who_holds_the_lock(path: Path) -> None:
+    """P14: one process works on a data folder."""
     with _held(path, "daemon", "/run/kb.sock") as process:
         assert owner_of(str(path)) == Owner(process.pid, "daemon", "/run/kb.sock")
         with pytest.raises(EngineBusy, match=f"daemon .process {process.pid}."):
@@ -57,6 +61,7 @@ def test_a_second_process_is_refused_and_told_who_holds_the_lock(path: Path) -> 
 
 
 def test_a_lock_is_free_as_soon_as_its_process_was_killed(path: Path) -> None:
+    """P14: whatever process number its file still names."""
     with _held(path, "daemon", "/run/kb.sock") as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -146,3 +151,117 @@ def test_only_the_holder_publishes(path: Path) -> None:
 
 def test_a_lock_that_nobody_ever_took_has_no_owner(path: Path) -> None:
     assert owner_of(str(path)) is None
+
+
+# ---- a lock file that somebody removes or replaces ----
+
+
+def _removed(path: Path) -> None:
+    path.unlink()
+
+
+def _replaced(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_text("{}")
+    other.replace(path)
+
+
+@pytest.mark.parametrize("meddle", [_removed, _replaced])
+def test_a_lock_file_that_was_meddled_with_lets_nobody_in(path: Path, meddle: Callable[[Path], None]) -> None:
+    """P14: the folder is locked too; a second daemon would write into the first one's database."""
+    with _held(path, "daemon", "/run/kb.sock"):
+        meddle(path)
+        with pytest.raises(EngineBusy, match=str(path.parent)):
+            DataLock(str(path)).acquire("command")
+
+
+@pytest.mark.parametrize("meddle", [_removed, _replaced])
+def test_the_holder_puts_a_lock_file_back_that_was_meddled_with(path: Path, meddle: Callable[[Path], None]) -> None:
+    """P14: else no command would find the daemon any more."""
+    lock = DataLock(str(path))
+    lock.acquire("daemon")
+    lock.publish("daemon", "/run/kb.sock")
+    meddle(path)
+    assert owner_of(str(path)) is None
+    lock.keep()
+    assert owner_of(str(path)) == Owner(os.getpid(), "daemon", "/run/kb.sock")
+    lock.publish("daemon", None)
+    lock.keep()
+    assert owner_of(str(path)) == Owner(os.getpid(), "daemon", None)
+    lock.release()
+    lock.keep()
+    assert owner_of(str(path)) is None
+    lock.acquire("command")
+    lock.release()
+
+
+def test_a_lock_file_that_cannot_be_put_back_now_is_put_back_later(path: Path) -> None:
+    """P14: a folder in its place, or somebody who looks at it in that moment, is no reason to end."""
+    lock = DataLock(str(path))
+    lock.acquire("daemon")
+    path.unlink()
+    path.mkdir()
+    lock.keep()
+    path.rmdir()
+    lock.keep()
+    assert owner_of(str(path)) == Owner(os.getpid(), "daemon", None)
+    lock.release()
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_disk_that_cannot_lock_is_told_and_not_used(path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """P14: some network disks; without a lock nothing keeps two programs apart."""
+
+    def flock(_descriptor: int, _operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    before = len(os.listdir("/dev/fd"))
+    with pytest.raises(StopEngine, match="cannot be locked") as caught:
+        DataLock(str(path)).acquire("daemon")
+    assert "KBSYNC_HOME" in caught.value.hint
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_disk_that_locks_files_only_is_good_enough(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P14: NFS locks no folders."""
+    real = fcntl.flock
+
+    def flock(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    lock = DataLock(str(path))
+    lock.acquire("daemon")
+    with pytest.raises(EngineBusy):
+        DataLock(str(path)).acquire("command")
+    lock.release()
+
+
+def test_another_folder_in_the_place_of_ours_ends_the_holder_and_one_that_is_back_does_not(path: Path) -> None:
+    """P14: a data folder that was moved away, and what the next start makes there, are never worked on by one."""
+    lock = DataLock(str(path))
+    lock.acquire("daemon")
+    away = path.parent.with_name("away")
+    path.parent.rename(away)
+    lock.keep()
+    away.rename(path.parent)
+    lock.keep()
+    assert owner_of(str(path)) == Owner(os.getpid(), "daemon", None)
+    path.parent.rename(away)
+    path.parent.mkdir()
+    with pytest.raises(StopEngine, match="moved away"):
+        lock.keep()
+    lock.release()
+
+
+def test_data_of_another_user_are_told_as_such(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_arguments: object, **_more: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", forbidden)
+        with pytest.raises(StopEngine, match="another user's"):
+            owner_of(str(path))

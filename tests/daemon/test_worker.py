@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kbsync.errors import RetryLater
+from kbsync.errors import RetryLater, StorageUnavailable
 from kbsync.model import Change
 from kbsync.queue.backoff import MAX_ATTEMPTS, delay
+from kbsync.queue.job_queue import STORAGE_DELAYS_S
 from kbsync.reasons import FileState, Reason
 from tests.fakes.acting_device import ActingDevice
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
@@ -64,6 +65,8 @@ def _once(action: Callable[[], None]) -> Callable[[Sequence[str]], None]:
 def test_the_late_answer_for_a_file_that_changed_while_it_was_processed_is_dropped(
     engine: SimulatedEngine, device: ActingDevice
 ) -> None:
+    """P10: the job has another generation by then."""
+
     def change() -> None:
         engine.write(PATH, "medlar")
         engine.loops.producer.step()
@@ -304,14 +307,20 @@ def test_a_read_error_of_the_disk_is_tried_again(engine: SimulatedEngine) -> Non
 
 
 def test_a_full_disk_under_the_database_costs_no_file(engine: SimulatedEngine) -> None:
+    """F29: however often it is tried."""
     engine.engine.writer.run(lambda connection: connection.pragma("max_page_count", 1))  # no page more than now
     engine.write(PATH, "# Many\n\n" + "\n\n".join("quince " * 80 + str(number) for number in range(200)))
     engine.loops.producer.step()
     engine.clock.advance(0.4)
     engine.loops.producer.step()
-    assert engine.loops.workers[0].step()
-    assert engine.state(PATH) == (FileState.WAITING, Reason.RETRY)
-    assert "full" in engine.why(PATH).detail
+    for _ in range(2 * MAX_ATTEMPTS):
+        with pytest.raises(StorageUnavailable):
+            engine.loops.workers[0].step()
+        assert engine.state(PATH) == (FileState.WAITING, Reason.RETRY)
+        assert "full" in engine.why(PATH).detail
+        assert engine.read("SELECT attempts FROM jobs") == [(0,)], "no attempt of the file is counted"
+        assert not engine.loops.workers[0].step(), "others go first"
+        engine.clock.advance(STORAGE_DELAYS_S[1])
     assert engine.kb.check() == []
     engine.engine.writer.run(lambda connection: connection.pragma("max_page_count", 1 << 30))
     engine.settle()
@@ -340,6 +349,8 @@ def test_a_job_that_ran_when_the_process_died_runs_again(
 def test_a_file_that_kills_the_process_every_time_is_parked_and_told_until_it_changes(
     started: Callable[[], SimulatedEngine], device: ActingDevice
 ) -> None:
+    """P08: never a crash loop."""
+
     def die(texts: Sequence[str]) -> None:
         if any("poison" in text for text in texts):
             raise Killed

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from kbsync.embed.batcher import Batcher
+from kbsync.errors import Unready
 from kbsync.model import Priority
 from tests.fakes.hash_batcher import WAIT, batcher_on, queued, running
 from tests.fakes.hash_embedder import GatedDevice, HashDevice, WordCounter, hash_vectors
@@ -182,3 +184,21 @@ def test_a_short_text_is_not_kept_waiting_by_a_book_of_the_same_priority(callers
         for future, count in ((blocker, 1), (book, 100), (note, 1)):
             assert len(future.result(WAIT)) == count
     assert "a note" in device.batches[1][0]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_model_that_cannot_be_loaded_is_in_the_log_whole(threads: bool) -> None:
+    """P11: what is told refers to the log."""
+
+    class Broken(HashDevice):
+        def load(self) -> None:
+            raise ImportError("libcudart.so.12: cannot open shared object file")
+
+    batcher = batcher_on(Broken())
+    with capture_logs() as logged:
+        if threads:
+            batcher.start()
+        with pytest.raises(Unready, match=r"shared object file\. The log tells more\."):
+            batcher.embed(["quince"], Priority.SCAN)
+        batcher.stop()
+    assert [isinstance(entry["exc_info"], ImportError) for entry in logged] == [True]

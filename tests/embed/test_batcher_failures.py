@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -12,10 +13,10 @@ import pytest
 
 from kbsync.embed.batcher import Batcher
 from kbsync.embed.embedder import Device
-from kbsync.errors import ConfigurationError, FailFile, RetryLater
+from kbsync.errors import ConfigurationError, FailFile, RetryLater, Unready
 from kbsync.model import Priority
 from kbsync.reasons import Reason
-from tests.fakes.hash_batcher import WAIT, batcher_on, queued, running
+from tests.fakes.hash_batcher import WAIT, batcher_on, queued, running, until
 from tests.fakes.hash_embedder import GatedDevice, HashDevice, WordCounter, hash_vectors
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class FailingDevice(GatedDevice):
 
 class UnloadableDevice(HashDevice):
     def load(self) -> None:
-        raise FailFile(Reason.MODEL, "The weights are gone.", hint="Install them.")
+        raise Unready(Reason.MODEL, "The weights are gone.", hint="Install them.")
 
 
 @pytest.fixture
@@ -70,6 +71,7 @@ def filled(value: float, columns: int = 16) -> Callable[[int], Vectors]:
     ],
 )
 def test_a_bad_text_fails_its_own_caller_only(answer: Callable[[int], Vectors], callers: ThreadPoolExecutor) -> None:
+    """D09: what is no vector is refused, and nobody else's text suffers."""
     device = FailingDevice(answer)
     with running(batcher_on(device)) as batcher:
         busy = callers.submit(batcher.embed, ["busy"], Priority.SCAN)
@@ -107,13 +109,13 @@ def test_after_a_failure_the_rest_of_that_call_is_not_embedded(callers: ThreadPo
     assert sum(len(texts) for texts, _ in device.batches) < 150
 
 
-def test_a_model_that_cannot_be_loaded_fails_who_waits_and_who_comes(callers: ThreadPoolExecutor) -> None:
+def test_a_model_that_cannot_be_loaded_is_waited_for_by_who_waits_and_who_comes(callers: ThreadPoolExecutor) -> None:
     with running(batcher_on(UnloadableDevice())) as batcher:
         assert batcher.wait_ready(WAIT) is False
         assert batcher.ready is False
         assert batcher.error is not None
         assert "weights are gone" in batcher.error
-        with pytest.raises(FailFile, match="weights are gone"):
+        with pytest.raises(Unready, match="weights are gone"):
             batcher.embed(["text"], Priority.SCAN)
 
 
@@ -130,17 +132,47 @@ def test_who_waits_while_the_model_loads_is_told_when_it_fails(callers: ThreadPo
         future = queued(batcher, callers, ["text"], Priority.SCAN)
         assert batcher.wait_ready(0) is False
         loading.set()
-        with pytest.raises(FailFile, match="weights are gone"):
+        with pytest.raises(Unready, match="weights are gone"):
             future.result(WAIT)
 
 
-def test_without_threads_a_model_that_cannot_be_loaded_fails_the_caller() -> None:
+def test_without_threads_a_model_that_cannot_be_loaded_is_told_to_the_caller() -> None:
     batcher = batcher_on(UnloadableDevice())
 
     for _ in range(2):
-        with pytest.raises(FailFile, match="weights are gone"):
+        with pytest.raises(Unready, match="weights are gone"):
             batcher.embed(["text"], Priority.SCAN)
     assert batcher.error is not None
+
+
+class UncountableCounter(WordCounter):
+    def count(self, text: str) -> int:
+        raise Unready(Reason.MODEL, "The tokenizer is damaged.")
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_tokenizer_that_cannot_be_used_is_a_model_that_cannot(started: bool) -> None:
+    device = HashDevice()
+    batcher = Batcher([device], UncountableCounter(), 20, fingerprint="f", model_name="hashed", dimension=16)
+    if started:
+        batcher.start()
+        assert batcher.wait_ready(WAIT) is False
+        assert "tokenizer" in str(batcher.error)
+    try:
+        with pytest.raises(Unready, match="tokenizer"):
+            batcher.embed(["text"], Priority.SCAN)
+    finally:
+        batcher.stop()
+    assert device.loads == 0
+
+
+def test_what_a_device_has_to_say_is_told_once_it_is_used() -> None:
+    device = HashDevice()
+    device.notice = "The GPU is gone."
+    with running(batcher_on(device, HashDevice(name="fake:1"))) as batcher:
+        batcher.embed(["text"], Priority.SCAN)
+        until(lambda: len(batcher.device_names) == 2)
+        assert batcher.notices == ["The GPU is gone."]
 
 
 def test_one_device_that_loads_is_enough() -> None:
@@ -164,7 +196,7 @@ def test_no_device_is_an_error_for_the_caller(
     if started:
         batcher.start()
     try:
-        with pytest.raises(FailFile, match=message):
+        with pytest.raises(Unready, match=message):
             batcher.embed(["text"], Priority.SCAN)
     finally:
         batcher.stop()
@@ -237,3 +269,43 @@ def test_an_interrupted_step_loses_no_other_callers_texts(callers: ThreadPoolExe
     assert batcher.pending == 1
     assert batcher.embed(["theirs"], Priority.SCAN).shape == (1, 16)
     assert device.batches[1] == (("theirs",), False)
+
+
+class DyingDevice(HashDevice):
+    """Ends its thread by what no device raises."""
+
+    def encode(self, texts: Sequence[str], query: bool) -> Vectors:
+        raise SystemExit("a mistake in a library")
+
+
+def test_a_thread_that_died_is_told_and_leaves_nobody_waiting(callers: ThreadPoolExecutor) -> None:
+    """P16: the daemon asks for it at every tick, and ends."""
+    batcher = batcher_on(DyingDevice())
+    assert batcher.died is None
+    batcher.start()
+    try:
+        with pytest.raises(RetryLater):
+            callers.submit(batcher.embed, ["quince"], Priority.SCAN).result(WAIT)
+        until(lambda: batcher.died is not None)
+        assert isinstance(batcher.died, SystemExit)
+    finally:
+        batcher.stop()
+
+
+def test_stopping_waits_for_a_model_that_loads_only_once_and_not_for_long() -> None:
+    """P04: the import of a large library cannot be interrupted."""
+    loads, go = threading.Event(), threading.Event()
+
+    class SlowDevice(HashDevice):
+        def load(self) -> None:
+            loads.set()
+            assert go.wait(WAIT)
+
+    batcher = batcher_on(SlowDevice(name="a"), SlowDevice(name="b"))
+    batcher.start()
+    assert loads.wait(WAIT)
+    began = time.monotonic()
+    batcher.stop()
+    batcher.stop()
+    assert time.monotonic() - began < 5.0
+    go.set()

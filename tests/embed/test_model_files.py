@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +13,22 @@ from kbsync.embed.model_files import model_at, packaged_model
 from kbsync.errors import FailFile
 from kbsync.reasons import Reason
 
+ENCODINGS = {".safetensors": "latin-1"}
+
+
+def weights(size: int, pad: int = 1 << 20) -> str:
+    """Return a file of weights of that many bytes of numbers, its header as long as one with many tensors."""
+    header = json.dumps({"x": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).ljust(pad)
+    return len(header).to_bytes(8, "little").decode("latin-1") + header + "x" * size
+
 
 def write(folder: Path, files: dict[str, object]) -> None:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        path.write_text(
+            content if isinstance(content, str) else json.dumps(content), encoding=ENCODINGS.get(path.suffix)
+        )
 
 
 @pytest.fixture
@@ -33,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
             "sentence_bert_config.json": {"max_seq_length": 512},
             "config_sentence_transformers.json": {"prompts": {"query": "query: ", "document": "passage: "}},
             "tokenizer.json": "{}",
-            "model.safetensors": "x" * (3 << 20),
+            "model.safetensors": weights(2 << 20),
             "README.md": "---\nlanguage:\n- de\n- en\ntags:\n- x\n---\n# Title\nlanguage: fr\n",
         },
     )
@@ -117,10 +128,10 @@ def change_byte(place: int) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(change_byte(100), id="weights at the start"),
+        pytest.param(change_byte(10), id="weights at the start"),
         pytest.param(change_byte(-100), id="weights at the end"),
-        pytest.param(lambda folder: write(folder, {"model.safetensors": "x" * (3 << 20) + "x"}), id="weights longer"),
-        pytest.param(lambda folder: write(folder, {"2_Dense/model.safetensors": "x"}), id="more weights"),
+        pytest.param(lambda folder: write(folder, {"model.safetensors": weights((2 << 20) + 1)}), id="weights longer"),
+        pytest.param(lambda folder: write(folder, {"2_Dense/model.safetensors": weights(1)}), id="more weights"),
         pytest.param(
             lambda folder: write(folder, {"config_sentence_transformers.json": {"prompts": {"query": "q: "}}}),
             id="prompts",
@@ -134,6 +145,7 @@ def change_byte(place: int) -> Callable[[Path], None]:
     ],
 )
 def test_what_decides_a_vector_changes_the_fingerprint(folder: Path, change: Callable[[Path], None]) -> None:
+    """D08: of the same dimension too, other weights, prompts, limits or pooling are another model."""
     before = model_at(str(folder)).fingerprint
     change(folder)
 
@@ -167,6 +179,11 @@ def test_what_decides_no_vector_leaves_the_fingerprint(folder: Path, tmp_path: P
         ),
         pytest.param(lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), id="pickle"),
         pytest.param(lambda folder: (folder / "tokenizer.json").unlink(), id="no tokenizer"),
+        pytest.param(lambda folder: os.truncate(folder / "tokenizer.json", 1), id="half a tokenizer"),
+        pytest.param(lambda folder: os.truncate(folder / "model.safetensors", 2 << 20), id="half the weights"),
+        pytest.param(lambda folder: os.truncate(folder / "model.safetensors", 1 << 10), id="a part of their header"),
+        pytest.param(lambda folder: os.truncate(folder / "model.safetensors", 0), id="empty weights"),
+        pytest.param(lambda folder: write(folder, {"model.safetensors": "x" * (3 << 20)}), id="no weights at all"),
     ],
 )
 def test_a_folder_that_holds_no_whole_model_is_told(folder: Path, spoil: Callable[[Path], object]) -> None:
@@ -180,3 +197,12 @@ def test_a_folder_that_holds_no_whole_model_is_told(folder: Path, spoil: Callabl
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(FailFile, match="missing"):
         model_at(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("name", ["config.json", "modules.json", "tokenizer.json", "1_Pooling/config.json"])
+@pytest.mark.parametrize("content", [b"nonsense", b"", b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_is_named(folder: Path, name: str, content: bytes) -> None:
+    """D08: a person has to know which one to mend."""
+    (folder / name).write_bytes(content)
+    with pytest.raises(FailFile, match=f"its {os.path.basename(name)} is damaged"):
+        model_at(str(folder))

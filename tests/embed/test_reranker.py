@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kbsync.compose import configured_reranker
+from kbsync.compose import configured_reranker, require_reranker
 from kbsync.config.settings import ModelSettings, Settings
 from kbsync.embed.sentence_transformer import CrossEncoderReranker
-from kbsync.errors import ConfigurationError, FailFile
+from kbsync.errors import ConfigurationError, FailFile, Unready
 from kbsync.reasons import Reason
 
 # Importing the libraries takes a while where other tests run beside.
@@ -81,9 +81,19 @@ def test_none_is_used_unless_the_settings_name_one() -> None:
     assert configured_reranker(Settings()) is None
 
 
-def test_a_folder_that_is_not_there_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_told_until_it_is_back(tmp_path: Path) -> None:
+    settings = Settings(models=ModelSettings(reranker=str(tmp_path / "away"), device="cpu"))
     with pytest.raises(ConfigurationError, match=r"models\.reranker"):
-        configured_reranker(Settings(models=ModelSettings(reranker=str(tmp_path / "nothing"))))
+        require_reranker(settings)
+    configured = configured_reranker(settings)
+    assert configured is not None
+    assert "away" in str(configured.missing())
+    with pytest.raises(Unready, match=r"models\.reranker"):
+        configured.scores("apples", TEXTS)
+    made_cross_encoder(tmp_path / "away")
+    assert configured.missing() is None
+    assert len(configured.scores("apples", TEXTS)) == len(TEXTS)
+    require_reranker(settings)
 
 
 def test_the_model_that_is_set_is_the_one_that_is_asked(tmp_path: Path, reranker: CrossEncoderReranker) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,9 +18,13 @@ from kbsync.embed.sentence_transformer import (
     model_at,
     packaged_model,
     resolve_devices,
+    those_there,
 )
-from kbsync.errors import ConfigurationError, FailFile
+from kbsync.errors import ConfigurationError, RetryLater, Unready
 from kbsync.reasons import Reason
+
+if TYPE_CHECKING:
+    from kbsync.model import Vectors
 
 
 @pytest.mark.parametrize(
@@ -137,15 +143,121 @@ def test_the_cpu_takes_over_from_a_device_that_fails(device: SentenceTransformer
     np.testing.assert_allclose(vectors, device.encode(["rain", "snow"], query=False), atol=1e-5)
     assert failing.name == "cpu"
     assert failing.batch_tokens == device.batch_tokens
+    assert "meta failed" in str(failing.notice)
+
+
+class ScriptedModel:
+    """Stands for the model on a device: raises what `fails` says of a batch, else gives vectors."""
+
+    def __init__(self, fails: Callable[[int], Exception | None]) -> None:
+        self._fails = fails
+        self.batches: list[int] = []
+
+    def encode(self, texts: list[str], **_options: object) -> Vectors:
+        self.batches.append(len(texts))
+        if (error := self._fails(len(texts))) is not None:
+            raise error
+        return np.ones((len(texts), 384), dtype=np.float32)
+
+
+class ScriptedDevice(SentenceTransformerDevice):
+    """A device whose model is one of the scripts, by the device's name; a name without one cannot be loaded."""
+
+    def __init__(self, scripts: dict[str, Callable[[int], Exception | None]]) -> None:
+        super().__init__(packaged_model(), "cuda:0")
+        self.models = {name: ScriptedModel(script) for name, script in scripts.items()}
+
+    def _loaded(self) -> Any:
+        if self.name not in self.models:
+            raise Unready(Reason.MODEL, f"The model cannot be loaded on {self.name}.")
+        return self.models[self.name]
+
+
+def gpu_errors() -> dict[str, Exception]:
+    import torch
+
+    return {
+        "lost": torch.AcceleratorError("CUDA error: device-side assert triggered\nCUDA kernel errors might be ..."),
+        "gone": RuntimeError("CUDA error: the GPU has fallen off the bus"),
+        "context": RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm"),
+        "operation": NotImplementedError("The operator 'aten::x' is not currently implemented for the MPS device."),
+        "memory": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        "mps memory": RuntimeError("MPS backend out of memory (MPS allocated: 8.0 GB)"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["lost", "gone", "context", "operation", "memory", "mps memory"])
+def test_whatever_the_gpu_fails_with_the_cpu_embeds_in_its_place(kind: str) -> None:
+    """P11: the texts are embedded, a person hears why it is slower, and the device is not asked again."""
+    error = gpu_errors()[kind]
+    failing = ScriptedDevice({"cuda:0": lambda count: error, "cpu": lambda count: None})
+
+    assert failing.encode(["a", "b", "c"], query=False).shape == (3, 384)
+    assert failing.encode(["d"], query=False).shape == (1, 384)
+
+    gpu, cpu = failing.models["cuda:0"], failing.models["cpu"]
+    assert gpu.batches == ([3, 1] if "memory" in kind else [3])
+    assert sum(cpu.batches) == 4
+    assert failing.name == "cpu"
+    assert str(failing.notice).startswith("The embedding device cuda:0 failed (")
+    assert "\n" not in str(failing.notice)
+
+
+@pytest.mark.parametrize("kind", ["memory", "mps memory"])
+def test_a_batch_that_is_too_large_is_halved_and_later_ones_are_smaller(kind: str) -> None:
+    """P11: a little less memory is no reason to leave the GPU."""
+    error = gpu_errors()[kind]
+    small = ScriptedDevice({"cuda:0": lambda count: error if count > 2 else None})
+    before = small.batch_tokens
+
+    assert small.encode(["a"] * 8, query=False).shape == (8, 384)
+
+    assert small.models["cuda:0"].batches == [8, 4, 2, 2, 4, 2, 2]
+    assert small.batch_tokens < before
+    assert (small.name, small.notice) == ("cuda:0", None)
+
+
+def test_where_the_cpu_has_no_memory_either_the_texts_wait() -> None:
+    """P11: the job is tried again later; it is not its text's fault."""
+    full = ScriptedDevice(dict.fromkeys(("cuda:0", "cpu"), lambda count: MemoryError()))
+    with pytest.raises(RetryLater, match="memory"):
+        full.encode(["a", "b"], query=False)
+
+
+def test_where_the_cpu_cannot_load_the_model_either_everything_waits() -> None:
+    """P11: no text is blamed for a device."""
+    broken = ScriptedDevice({"cuda:0": lambda count: RuntimeError("CUDA error: unspecified launch failure")})
+    with pytest.raises(Unready):
+        broken.encode(["a", "b"], query=False)
+
+
+@pytest.mark.parametrize(
+    ("setting", "cuda", "mps", "wanted"),
+    [
+        ("mps", 0, False, ["cpu"]),
+        ("cuda", 0, False, ["cpu"]),
+        ("cuda:1", 1, False, ["cpu"]),
+        (["cuda:0", "cuda:1"], 1, False, ["cuda:0"]),
+    ],
+)
+def test_a_device_that_is_missing_is_told_and_what_is_there_works(
+    setting: str | list[str], cuda: int, mps: bool, wanted: list[str]
+) -> None:
+    """P11: a GPU that did not come up with the machine does not stop everything."""
+    names, notice = those_there(setting, cuda, mps)
+    assert names == wanted
+    assert "is not on this machine" in str(notice)
+    assert those_there("auto", cuda, mps)[1] is None
 
 
 def test_damaged_weights_are_told(tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
     shutil.copytree(packaged_model().folder, folder)
+    files = model_at(str(folder))
     os.truncate(folder / "model.safetensors", 1 << 20)
 
-    with pytest.raises(FailFile, match="damaged") as caught:
-        SentenceTransformerDevice(model_at(str(folder)), "cpu").load()
+    with pytest.raises(Unready, match="damaged") as caught:
+        SentenceTransformerDevice(files, "cpu").load()
     assert caught.value.reason is Reason.MODEL
 
 
@@ -155,7 +267,7 @@ def test_a_folder_that_vanished_is_told(tmp_path: Path) -> None:
     files = model_at(str(folder))
     shutil.rmtree(folder)
 
-    with pytest.raises(FailFile, match="vanished"):
+    with pytest.raises(Unready, match="vanished"):
         SentenceTransformerDevice(files, "cpu").encode(["text"], query=False)
 
 

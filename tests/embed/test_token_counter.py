@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from kbsync.embed.sentence_transformer import packaged_model
 from kbsync.embed.token_counter import HuggingFaceCounter
-from kbsync.errors import FailFile
+from kbsync.errors import Unready
 from kbsync.reasons import Reason
 
 PATH = packaged_model().tokenizer_json
@@ -119,7 +119,7 @@ def test_a_file_that_is_no_tokenizer_is_told(content: str | None, tmp_path: Path
     if content is not None:
         path.write_text(content)
 
-    with pytest.raises(FailFile, match=r"tokenizer\.json") as caught:
+    with pytest.raises(Unready, match=r"tokenizer\.json") as caught:
         HuggingFaceCounter(str(path)).count("text")
     assert caught.value.reason is Reason.MODEL
 

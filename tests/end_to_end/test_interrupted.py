@@ -109,6 +109,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 
 def test_sigterm_ends_within_ten_seconds_with_exit_code_0_and_no_child(story: Story) -> None:
+    """P04: with the real model and the real children."""
     assert story.terminated.code == 0, story.terminated.messages
     assert story.terminated.seconds < 10
     assert story.terminated.children_left == []
@@ -116,6 +117,7 @@ def test_sigterm_ends_within_ten_seconds_with_exit_code_0_and_no_child(story: St
 
 
 def test_sigterm_puts_what_was_being_read_back_into_the_queue(story: Story) -> None:
+    """P04: uncounted."""
     status = story.terminated.status
     states = status["files"]["states"]
     assert status["queue"]["processing"] == 0
@@ -144,7 +146,7 @@ def test_after_all_that_chunks_full_text_and_vectors_agree(story: Story) -> None
     assert len(ids) >= FILES
     assert [row[0] for row in story.finished["fts"]] == ids
     assert [row[0] for row in story.finished["vectors"]] == ids
-    assert story.program.json("check") == {"ok": True, "problems": []}
+    assert story.program.json("check") == {"ok": True, "problems": [], "notices": []}
 
 
 def test_after_all_that_nothing_is_staged_or_left_of_the_socket(story: Story) -> None:

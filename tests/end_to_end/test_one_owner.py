@@ -18,6 +18,7 @@ from tests.end_to_end.program import Program
 
 
 def test_a_second_daemon_ends_with_1_and_names_the_first(road: Road) -> None:
+    """P14: one daemon works on a data folder."""
     answer = road.program.run("run", code=1)
     assert f"process {road.daemon.process.pid})" in answer.stderr
     assert road.program.json("status")["pid"] == road.daemon.process.pid
@@ -35,6 +36,7 @@ def test_without_a_daemon_status_says_what_the_database_knows_and_ends_with_4(tm
 
 
 def test_add_and_search_work_without_a_daemon_under_the_same_lock(tmp_path: Path) -> None:
+    """P14: a command waits for the other one."""
     program, path = Program(tmp_path / "home"), tmp_path / "report.md"
     path.write_text("# Report\n\nThe barometer fell all night.\n")
     lock = DataLock(program.places.lock_file)
@@ -59,6 +61,7 @@ def test_add_and_search_work_without_a_daemon_under_the_same_lock(tmp_path: Path
 
 
 def test_what_a_killed_daemon_left_is_no_hindrance(tmp_path: Path) -> None:
+    """P14: a lock file and a socket of a process that is dead."""
     program = Program(tmp_path)
     with program.daemon() as daemon:
         socket = Path(program.places.socket_path())

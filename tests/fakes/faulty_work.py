@@ -35,6 +35,9 @@ class Inside:
     descriptors: Mapping[int, str]
     environment: Mapping[str, str]
     nice: int
+    folder: str
+    umask: int
+    oom_score_adj: int
     refused: tuple[str, ...]
 
 
@@ -73,6 +76,8 @@ def work(order: Order) -> object:
             return b"x" * (300 * MEGABYTE)
         case "grow":
             _grow(2_000)
+        case "burst":
+            _fat.append(bytearray(b"x") * (20 << 30))
         case "fat":
             _fat.append(bytearray(os.urandom(MEGABYTE) * 250))
         case "unpicklable":
@@ -127,7 +132,10 @@ def _look() -> Inside:
             descriptors[int(entry)] = os.readlink(f"/proc/self/fd/{entry}")
         except FileNotFoundError:
             pass  # the one of this listing
-    return Inside(os.getpid(), descriptors, dict(os.environ), os.nice(0), _refused())
+    umask = os.umask(0o077)
+    with open("/proc/self/oom_score_adj", encoding="ascii") as file:
+        score = int(file.read())
+    return Inside(os.getpid(), descriptors, dict(os.environ), os.nice(0), os.getcwd(), umask, score, _refused())
 
 
 def _refused() -> tuple[str, ...]:

@@ -74,6 +74,7 @@ class HashDevice:
         self._dimension = dimension
         self._name = name
         self._batch_tokens = batch_tokens
+        self.notice: str | None = None
         self.loads = 0
         self.batches: list[tuple[tuple[str, ...], bool]] = []
 

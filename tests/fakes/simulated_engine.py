@@ -13,14 +13,15 @@ from kbsync.config.locations import Locations, locate
 from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
 from kbsync.embed.embedder import Device
-from kbsync.embed.model_files import ModelFiles
-from kbsync.errors import RetryLater
+from kbsync.embed.model_files import ModelFiles, absent_model
+from kbsync.errors import RetryLater, Unready
 from kbsync.knowledge_base.conversion import Cage
 from kbsync.knowledge_base.embedders import ModelAtHand, model_at_hand
 from kbsync.knowledge_base.explain import Explanation
 from kbsync.model import Change, IngestOptions, Source
 from kbsync.reasons import FileState, Reason
 from kbsync.sources.coverage import WalkedFolders
+from kbsync.sources.inbox import Inbox
 from kbsync.sources.watcher import Watcher
 from kbsync.store.connection import Connection
 from kbsync.store.jobs import JobRow
@@ -91,7 +92,7 @@ class ReportingWatcher:
 class World:
     """What outlives a process: the disk, the time and kbsync's home. `device` runs the model that is configured.
 
-    `shelf`: devices of models that are on this machine too.
+    `shelf`: devices of models that are on this machine too. `missing_model`: why the configured one is not there.
     """
 
     home: Path
@@ -99,6 +100,7 @@ class World:
     fs: SimulatedFileSystem
     device: HashDevice
     shelf: tuple[HashDevice, ...] = ()
+    missing_model: str | None = None
 
     @staticmethod
     def new(home: Path, device: HashDevice | None = None) -> World:
@@ -109,6 +111,10 @@ class World:
         """Return the same world with another model configured, and the one before still on the disk or not."""
         shelf = (*self.shelf, self.device) if keep else ()
         return replace(self, device=HashDevice(dimension), shelf=shelf)
+
+    def without_model(self, why: str = "The folder of the model is gone.") -> World:
+        """Return the same world while the configured model is not there."""
+        return replace(self, missing_model=why)
 
     @property
     def locations(self) -> Locations:
@@ -136,8 +142,15 @@ class SimulatedEngine:
         self.fs, self.clock, self.device = world.fs, world.clock, world.device
         self.watchers: list[ReportingWatcher] = []
         self.refused: set[str] = set()
-        devices: list[Device] = [world.device]
-        model = model_of(world.device)
+        missing = world.missing_model
+        model = model_of(world.device) if missing is None else absent_model("/simulated/model")
+        # What is found where the configured model should lie, when the daemon looks.
+        self.lies_there = None if missing is not None else model
+
+        def open_devices() -> list[Device]:
+            if missing is not None:
+                raise Unready(Reason.MODEL, missing)
+            return [world.device]
 
         self.cage = ReadingCage()
         # Fails where anything but an inbox is opened: no test can pass in which a mirror's file could be removed.
@@ -147,14 +160,16 @@ class SimulatedEngine:
             world.clock,
             model,
             WordCounter(),
-            lambda: devices,
+            open_devices,
             self.make_watcher,
             lambda _slots, _folder: cage or self.cage,
             self._find_earlier,
-            self.inboxes.open,
+            self.open_inbox,
+            missing_model=missing,
+            find_model=lambda: self.lies_there,
         )
         settings = load_settings(world.locations.config_file)
-        self.engine: Engine = open_engine(world.locations, settings, seams)
+        self.engine: Engine = open_engine(world.locations, settings, seams, may_rebuild=True)
         self.kb = self.engine.kb
         self.daemon: Daemon = build_daemon(self.engine)
         self.loops = self.daemon.loops
@@ -166,6 +181,10 @@ class SimulatedEngine:
         """Return what reports the source's changes. A subclass may have them told by the system."""
         self.watchers.append(ReportingWatcher(source, sink, dirty, self.refused))
         return self.watchers[-1]
+
+    def open_inbox(self, source: Source) -> Inbox:
+        """Return the door by which files leave an inbox. A subclass on another disk has another one."""
+        return self.inboxes.open(source)
 
     def _find_earlier(self, table: VectorTable) -> ModelAtHand | None:
         device = next((one for one in self.world.shelf if model_of(one).fingerprint == table.fingerprint), None)

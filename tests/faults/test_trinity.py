@@ -21,7 +21,9 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
-def test_whatever_happens_the_index_becomes_what_a_clean_run_makes(part: int, told: Callable[[str], None]) -> None:
+def test_whatever_happens_the_index_becomes_what_a_clean_run_makes(
+    part: int, told: Callable[[str], None], tally: Callable[..., None]
+) -> None:
     counts = Counts()
     for seed in range(part, EXAMPLES, _PARTS):
         with playing(counts) as play:
@@ -30,6 +32,7 @@ def test_whatever_happens_the_index_becomes_what_a_clean_run_makes(part: int, to
             except AssertionError as error:
                 raise AssertionError(f"seed {seed}: {error}") from error
     told(f"T2 part {part}: {counts}")
+    tally(simulated_crashes=counts.crashes + counts.killed_at_a_look, full_disks=counts.full_disks)
     assert counts.steps == EXAMPLES // _PARTS * STEPS
     # Where trouble is not made any more, nothing is shown.
     assert min(counts.crashes, counts.killed_at_a_look, counts.full_disks, counts.bad_deeds, counts.settles) > 0

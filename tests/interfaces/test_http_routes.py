@@ -103,7 +103,7 @@ def test_jobs_are_listed_by_state(service: Service) -> None:
     (job,) = answer["jobs"]
     assert job.keys() >= {"id", "state", "kind", "path", "attempts", "reason", "error", "document_id", "chunk_count"}
     assert job["state"] == "done"
-    assert service.ask("POST", "local/jobs", []).json() == {"jobs": []}
+    assert service.ask("POST", "local/jobs", []).json() == {"jobs": [], "held_up": None}
 
 
 def test_sources_are_added_listed_and_removed(service: Service, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_why_check_rescan_and_settled(service: Service) -> None:
     answer = service.ask("POST", "local/why", {"path": encode(str(path))}).json()
     assert answer.keys() >= {"path", "state", "reason", "detail", "document_id", "last_seen_at"}
     assert (answer["path"], answer["state"]) == (str(path), "indexed")
-    assert service.ask("POST", "local/check").json() == {"ok": True, "problems": []}
+    assert service.ask("POST", "local/check").json() == {"ok": True, "problems": [], "notices": []}
     ticket = service.ask("POST", "local/rescan").json()["ticket"]
     eventually(lambda: service.ask("GET", f"local/settled?ticket={ticket}").json()["settled"])
     settled = service.ask("GET", f"local/settled?ticket={ticket}").json()

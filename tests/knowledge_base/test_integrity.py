@@ -1,100 +1,107 @@
-"""Every kind of damage to a good database is named; a good one has none."""
+"""The check in one transaction says the same as the one beside others; of each damage T11 has an example."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from kbsync.errors import RetryLater
 from kbsync.knowledge_base import integrity
+from kbsync.knowledge_base.damage import SENTENCES, Damage
+from kbsync.reasons import FileState, Reason
+from kbsync.store import files, sources
 from kbsync.store.connection import Connection
-from kbsync.store.writer import Writer
-from tests.store.made_documents import made_update, write_document
+from kbsync.store.writer import Readers, Writer
+from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
+from tests.faults.damaged_library import behind_its_back
+from tests.store.made_documents import NOW, made_update, write_document
 
-NAN = np.full(16, np.nan, dtype=np.float32).tobytes()
-ZERO = np.zeros(16, dtype=np.float32).tobytes()
-LARGE = np.full(16, np.inf, dtype=np.float32).tobytes()
+FOLDER = "/notes"
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
     writer = Writer(str(tmp_path / "kb.sqlite3"))
     writer.open()
-    writer.run(lambda connection: write_document(connection, made_update("h1", "apples", "pears"), "/notes/a.md"))
-    writer.run(lambda connection: write_document(connection, made_update("h2", "plums"), "/notes/b.md"))
+    writer.run(lambda connection: placed(connection, "h1", ("apples", "pears"), f"{FOLDER}/a.md"))
+    writer.run(lambda connection: placed(connection, "h2", ("plums",), f"{FOLDER}/b.md"))
     yield writer
     writer.close()
 
 
-def damage(writer: Writer, statement: str, bindings: tuple[bytes, ...]) -> None:
-    """Change the database as another program might, behind every guard of ours."""
-    # Foreign keys can be switched off outside a transaction only.
-    connections: list[Connection] = []
-    writer.run(connections.append)
-    connections[0].execute("PRAGMA foreign_keys = OFF")
-    connections[0].execute(statement, bindings)
-    connections[0].execute("PRAGMA foreign_keys = ON")
+@pytest.fixture
+def readers(writer: Writer) -> Iterator[Readers]:
+    readers = Readers(writer.path)
+    yield readers
+    readers.close()
 
 
-def kinds(writer: Writer) -> dict[str, int]:
-    def check(connection: Connection) -> dict[str, int]:
-        return {problem.kind: problem.count for problem in integrity.check(connection)}
+def placed(connection: Connection, content_hash: str, texts: tuple[str, ...], path: str) -> None:
+    """Write a document as a job does for a file of a followed folder."""
+    source_id = sources.ensure(connection, FOLDER, NOW)
+    document_id = write_document(connection, made_update(content_hash, *texts), path)
+    connection.execute("UPDATE origins SET source_id = ? WHERE document_id = ?", (source_id, document_id))
+    files.account(
+        connection, source_id, path, None, FileState.INDEXED, None, "", NOW,
+        content_hash=content_hash, document_id=document_id,
+    )  # fmt: skip
 
-    return writer.run(check)
 
-
-def test_a_good_database_has_no_problem(writer: Writer) -> None:
-    assert kinds(writer) == {}
+def test_a_good_database_has_no_problem(writer: Writer, readers: Readers) -> None:
+    assert writer.run(integrity.check) == []
+    assert integrity.check_beside(readers) == []
 
 
 @pytest.mark.parametrize(
-    ("statement", "bindings", "expected"),
+    "statement",
     [
-        (
-            "INSERT INTO chunks_fts (chunks_fts, rowid, enriched_text) "
-            "SELECT 'delete', id, enriched_text FROM chunks WHERE id = 1",
-            (),
-            {"fts": 1, "fts_missing": 1},
-        ),
-        (
-            "DROP TRIGGER chunks_fts_update; UPDATE chunks SET enriched_text = 'behind' WHERE id = 1",
-            (),
-            {"fts": 1},
-        ),
-        ("INSERT INTO chunks_fts (rowid, enriched_text) VALUES (99, 'ghost')", (), {"fts": 1, "fts_extra": 1}),
-        ("DELETE FROM vectors_1 WHERE chunk_id < 3", (), {"vectors_missing": 2}),
-        ("UPDATE vectors_1 SET embedding = ? WHERE chunk_id = 1", (NAN,), {"vectors_bad": 1}),
-        ("UPDATE vectors_1 SET embedding = ? WHERE chunk_id = 1", (ZERO,), {"vectors_bad": 1}),
-        ("UPDATE vectors_1 SET embedding = ? WHERE chunk_id = 1", (LARGE,), {"vectors_bad": 1}),
-        ("UPDATE vectors_1 SET embedding = x'00ff' WHERE chunk_id = 1", (), {"vectors_bad": 1}),
-        (
-            "INSERT INTO vectors_1 SELECT 99, text_hash, embedding FROM vectors_1 WHERE chunk_id = 1",
-            (),
-            {"vectors_extra": 1, "foreign_keys": 1},
-        ),
-        ("DELETE FROM origins WHERE document_id = 2", (), {"names": 1, "documents_unexplained": 1}),
-        ("DELETE FROM names_fts WHERE rowid = 1", (), {"names": 1}),
-        ("DELETE FROM documents WHERE id = 2", (), {"foreign_keys": 2}),
-    ],
-    ids=[
-        "full-text row dropped",
-        "chunk changed behind the trigger",
-        "full-text row without chunk",
-        "vectors removed",
-        "nan vector",
-        "zero vector",
-        "infinite vector",
-        "short vector",
-        "orphan vector",
-        "document without origin",
-        "name lost",
-        "document gone",
+        "UPDATE documents SET title = 'Other' WHERE id = 1",
+        "INSERT INTO chunks_fts (chunks_fts, rowid, enriched_text) VALUES ('delete', 1, 'wrong')",
+        "DROP INDEX origins_path; DELETE FROM vectors_1 WHERE chunk_id = 2",
+        "DROP TABLE chunks_fts_data",
+        "DELETE FROM files",
     ],
 )
-def test_each_damage_is_named_and_counted(
-    writer: Writer, statement: str, bindings: tuple[bytes, ...], expected: dict[str, int]
-) -> None:
-    damage(writer, statement, bindings)
-    assert kinds(writer) == expected
+def test_both_ways_find_the_same(writer: Writer, readers: Readers, statement: str) -> None:
+    writer.run(lambda connection: connection.execute(statement))
+    found = writer.run(integrity.check)
+    assert found
+    assert integrity.check_beside(readers) == found
+
+
+def test_whoever_paces_the_check_may_end_it(readers: Readers) -> None:
+    calls = []
+
+    def pace(_seconds: float) -> None:
+        calls.append(1)
+        if len(calls) > 25:  # past the questions: in the middle of the words
+            raise RetryLater(Reason.RETRY, "That is enough.")
+
+    with pytest.raises(RetryLater, match="enough"):
+        integrity.check_beside(readers, pace)
+    assert len(calls) == 26
+
+
+def test_every_damage_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(Damage)
+
+
+@pytest.mark.parametrize("table", ["names_fts", "chunks_fts"])
+def test_a_start_makes_a_full_text_index_anew_that_it_could_not_write_to(tmp_path: Path, table: str) -> None:
+    """D06: what follows a source that was taken out ends in that index; no start may fail for it, again and again."""
+    world = World.new(tmp_path / "home")
+    world.configure(NOTES)
+    engine = SimulatedEngine(world)
+    engine.write(f"{NOTES}/oak.md", "# Oak\n\nIt grows.")
+    engine.settle()
+    engine.close()
+    with behind_its_back(world.locations.database) as connection:
+        connection.execute(f"DELETE FROM {table}_config")
+    world.configure()
+    engine = SimulatedEngine(world)
+    engine.settle()
+    assert engine.kb.check() == []
+    assert engine.found("grows") == []
+    engine.close()

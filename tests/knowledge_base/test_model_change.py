@@ -52,6 +52,7 @@ def searched(engine: Engine) -> list[tuple[str, int]]:
 
 
 def test_a_wider_model_and_the_one_before_again(home: Path, wider: Path) -> None:
+    """D08: another dimension; a new table beside the old one, and no query meets vectors of another model."""
     with opened(home) as engine:
         for title, text in NOTES.items():
             engine.kb.adding.add_note(text, title)

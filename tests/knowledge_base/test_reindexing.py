@@ -72,6 +72,7 @@ def state(engine: SimulatedEngine) -> tuple[str, int, int]:
 def test_a_new_model_is_searched_when_its_table_is_whole_and_the_one_before_until_then(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """D08: a new table in the background, one switch, the old one goes; queries never mix."""
     filled(world).close()
     monkeypatch.setattr(reindexing, "_BATCH", 1)
     engine = SimulatedEngine(world.with_model(24))
@@ -150,6 +151,7 @@ def test_what_is_written_meanwhile_is_found_by_meaning_at_once_and_after_the_swi
 
 
 def test_without_the_model_before_it_is_found_by_words_until_the_switch(world: World) -> None:
+    """D08: no query of the new model meets vectors of the old one."""
     filled(world).close()
     engine = SimulatedEngine(world.with_model(24, keep=False))
     result = engine.kb.search("quince", "hybrid")

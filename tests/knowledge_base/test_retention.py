@@ -190,3 +190,64 @@ def test_a_purge_of_a_document_that_only_kbsync_holds_takes_its_copy_too(engine:
     engine.kb.retention.purge(document_id=document_id)
     assert os.listdir(engine.world.locations.documents_dir) == []
     assert engine.documents() == []
+
+
+# ---- a clock that is wrong ----
+
+
+def small_steps(engine: SimulatedEngine, days: int) -> list[int]:
+    """Let days pass, with the daily upkeep; return how many documents went on each."""
+    gone = []
+    for _ in range(days):
+        engine.clock.advance(DAY_S)
+        gone.append(engine.kb.retention.expire(30))
+    return gone
+
+
+@pytest.mark.parametrize("at_a_start", [True, False])
+def test_a_clock_that_leaps_a_year_deletes_nothing_before_the_whole_time_passed_again(
+    engine: SimulatedEngine, at_a_start: bool
+) -> None:
+    """P15: all older versions would be gone at once; wrong or right, they are kept as long as was promised."""
+    engine.kb.retention.note_time(30)
+    superseded(engine)
+    assert small_steps(engine, 3) == [0, 0, 0]
+    engine.clock.jump(365 * DAY_S)
+    if at_a_start:
+        engine.kb.retention.note_time(30)
+    assert small_steps(engine, 29) == [0] * 29
+    assert sum(small_steps(engine, 3)) == 1
+    assert states(engine) == ["current"]
+
+
+def test_a_clock_that_was_wrong_for_a_while_costs_nothing_when_it_is_right_again(engine: SimulatedEngine) -> None:
+    """P15: a year on and back; what was due goes when it is due, not a year later."""
+    engine.kb.retention.note_time(30)
+    superseded(engine)
+    small_steps(engine, 3)
+    engine.clock.jump(365 * DAY_S)
+    assert small_steps(engine, 2) == [0, 0]
+    engine.clock.jump(-365 * DAY_S)
+    assert sum(small_steps(engine, 31)) == 1
+
+
+def test_a_clock_that_is_set_back_deletes_nothing_sooner(engine: SimulatedEngine) -> None:
+    """P15: what was due in two days is due in two days and a year, unless the clock is set right."""
+    engine.kb.retention.note_time(30)
+    superseded(engine)
+    small_steps(engine, 28)
+    engine.clock.jump(-365 * DAY_S)
+    assert small_steps(engine, 10) == [0] * 10
+
+
+@pytest.mark.parametrize("keep_days", [0, 1, 3])
+def test_a_short_time_is_kept_too_by_who_looks_once_a_day(engine: SimulatedEngine, keep_days: int) -> None:
+    """P15: a day between two looks is no leap; and a machine that is off over the weekend deletes on the next day."""
+    engine.kb.retention.note_time(keep_days)
+    superseded(engine)
+    engine.clock.advance(3 * DAY_S)
+    gone = engine.kb.retention.expire(keep_days)
+    for _ in range(keep_days + 2):
+        engine.clock.advance(DAY_S)
+        gone += engine.kb.retention.expire(keep_days)
+    assert gone == 1

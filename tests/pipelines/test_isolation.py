@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import multiprocessing
 import os
 import signal
@@ -100,55 +99,6 @@ def lives(pid: int) -> bool:
         return False
 
 
-def descriptors() -> int:
-    gc.collect()
-    return len(os.listdir("/proc/self/fd"))
-
-
-# What a deed must come to.
-FAULTS: dict[str, object] = {
-    "raise": (FailFile, Reason.CORRUPT),
-    "raise_ours": (FailFile, Reason.PASSWORD_REQUIRED),
-    "recurse": (FailFile, Reason.TOO_COMPLEX),
-    "unpicklable": (FailFile, Reason.CORRUPT),
-    "hang": (FailFile, Reason.TIMEOUT),
-    "segfault": (RetryLater, Reason.CRASHED),
-    "kill": (RetryLater, Reason.CRASHED),
-    "exit": (RetryLater, Reason.CRASHED),
-    "exit_7": (RetryLater, Reason.CRASHED),
-    "close_all": (RetryLater, Reason.CRASHED),
-    "large": (FailFile, Reason.TOO_COMPLEX),
-    "grow": (FailFile, Reason.MEMORY),
-}
-
-
-def test_of_forty_jobs_the_good_ones_are_done_and_the_faulty_ones_fail_with_their_reason(
-    tmp_path: Path, children_left: Callable[[], list[BaseProcess]]
-) -> None:
-    orders = [Order(f"{number}.pdf", number=number) for number in range(40)]
-    for place, deed in enumerate([*FAULTS, "junk"]):
-        orders[3 * place] = Order(f"{deed}.pdf", deed, 3 * place)
-    with caged(tmp_path, 1) as warm_up:  # what the first cage of a process opens for good: the resource tracker
-        warm_up.run(Order("a.pdf"), LONG)
-    before = descriptors()
-    with caged(tmp_path, 2) as cage:
-        with ThreadPoolExecutor(2) as threads:
-            outcomes = list(
-                threads.map(lambda order: outcome(cage, order, SHORT if order.deed == "hang" else LONG), orders)
-            )
-        children = [status.pid for status in cage.status() if status.pid]
-    for order, came in zip(orders, outcomes, strict=True):
-        if order.deed in FAULTS:
-            assert came == FAULTS[order.deed], order.deed
-        else:
-            assert isinstance(came, tuple)
-            assert came[0] == order.number, order.deed
-    assert not children_left()
-    assert not any(lives(pid) for pid in children)
-    assert descriptors() == before
-    assert not list(tmp_path.iterdir()), "no answer stays on the disk"
-
-
 def test_an_error_of_the_work_arrives_whole(tmp_path: Path) -> None:
     with caged(tmp_path) as cage:
         with pytest.raises(FailFile) as ours:
@@ -165,6 +115,7 @@ def test_an_error_of_the_work_arrives_whole(tmp_path: Path) -> None:
 
 
 def test_a_failure_leaves_the_child_warm_and_a_large_one_is_replaced(tmp_path: Path) -> None:
+    """P07: what leaks a little with each job is let go before it hurts."""
     with caged(tmp_path) as cage:
         cage.run(Order("a.pdf"), LONG)
         first = pid_of(cage)
@@ -181,6 +132,7 @@ def test_a_failure_leaves_the_child_warm_and_a_large_one_is_replaced(tmp_path: P
 
 
 def test_an_idle_child_killed_from_outside_costs_no_job(tmp_path: Path) -> None:
+    """P05: it is begun anew, and no attempt counts."""
     with caged(tmp_path) as cage:
         for pool_knows in (False, True):
             cage.run(Order("a.pdf"), LONG)
@@ -218,6 +170,8 @@ def test_an_idle_child_is_let_go_after_its_time_and_not_before(tmp_path: Path) -
 def test_a_child_has_no_descriptor_secret_or_network_of_its_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A16: neither what is open, nor what is secret, nor where and how its parent was started."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_TOKEN", "hf_1")
     monkeypatch.setenv("DATABASE_URL", "postgres://user:word@host")
     monkeypatch.setenv("KBSYNC_HTTP__PORT", "1")
@@ -239,6 +193,15 @@ def test_a_child_has_no_descriptor_secret_or_network_of_its_parent(
     assert inside.environment["OMP_NUM_THREADS"] == "1"
     assert inside.refused == ("connect", "resolve", "send")
     assert inside.nice >= 5
+    assert (inside.folder, inside.umask) == (os.sep, 0o077)
+
+
+def test_where_memory_runs_out_the_kernel_ends_a_child_first(tmp_path: Path) -> None:
+    """P07: before the daemon, and before the user's programs."""
+    with caged(tmp_path) as cage:
+        inside = cage.run(Order("a.pdf", "look"), LONG)
+    assert isinstance(inside, Inside)
+    assert inside.oom_score_adj == 1000
 
 
 def test_each_child_sees_its_own_gpu(tmp_path: Path) -> None:
@@ -258,6 +221,7 @@ def test_each_child_sees_its_own_gpu(tmp_path: Path) -> None:
 def test_the_time_limit_begins_when_the_child_is_ready_and_the_sentence_names_it(
     tmp_path: Path, children_left: Callable[[], list[BaseProcess]]
 ) -> None:
+    """P06: also for a child that hears no SIGTERM and holds the GIL."""
     with caged(tmp_path, prepare=faulty_work.starts_slowly) as cage:
         assert cage.run(Order("a.pdf", number=3), 0.3) == (3, pid_of(cage)), "preparing does not count"
         began = time.monotonic()
@@ -281,6 +245,7 @@ def test_a_job_that_learns_how_much_there_is_to_do_sets_its_time_limit_itself(tm
 def test_a_memory_hog_is_ended_near_the_limit_and_the_sentence_names_it(
     tmp_path: Path, children_left: Callable[[], list[BaseProcess]]
 ) -> None:
+    """P07: by its resident memory, which the parent watches."""
     with caged(tmp_path) as cage:
         with pytest.raises(FailFile) as hog:
             cage.run(Order("a.pdf", "grow"), LONG)
@@ -357,6 +322,7 @@ def test_children_that_die_at_their_start_end_the_job_and_not_the_cage(tmp_path:
 
 @pytest.mark.alone
 def test_a_parent_killed_leaves_no_child_after_two_seconds(tmp_path: Path) -> None:
+    """P09: also one that is in native code and holds the GIL."""
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=here()
     )

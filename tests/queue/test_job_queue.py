@@ -106,6 +106,7 @@ def test_a_queued_job_that_is_wanted_again_takes_the_better_place(connection: ap
 def test_a_change_while_the_file_is_read_makes_the_answer_count_no_more(
     connection: apsw.Connection, source_id: int
 ) -> None:
+    """P10: by the job's generation."""
     job_id = enqueue(connection, source_id, "/notes/a")
     job = claimed(connection)
     assert job_queue.is_current(connection, job)
@@ -129,6 +130,7 @@ def test_a_file_that_changed_while_it_was_read_goes_back_before_what_a_scan_foun
 
 
 def test_the_attempt_is_counted_before_the_work(connection: apsw.Connection, source_id: int) -> None:
+    """P08: so that a process which dies over it knows at its next start."""
     job_id = enqueue(connection, source_id, "/notes/a")
     assert claimed(connection).attempts == 1
     assert row_of(connection, job_id).attempts == 1
@@ -157,12 +159,48 @@ def test_at_the_start_every_lease_is_a_dead_processs(connection: apsw.Connection
 
 
 def test_a_job_that_ends_the_process_again_and_again_is_given_up(connection: apsw.Connection, source_id: int) -> None:
+    """P08: after six deaths, of whatever kind."""
     job_id = enqueue(connection, source_id, "/notes/poison")
     for _ in range(backoff.MAX_ATTEMPTS - 1):
         claimed(connection)
         assert job_queue.recover(connection, NOW, all_leases=True) == []
     claimed(connection)
     assert job_queue.recover(connection, NOW, all_leases=True) == [(source_id, "/notes/poison", job_id)]
+
+
+def test_what_stood_beside_a_deadly_file_twice_is_tried_alone(connection: apsw.Connection, source_id: int) -> None:
+    """P08: the neighbours of a file that ends the process are not given up with it."""
+    for name in ("a", "poison", "z"):
+        enqueue(connection, source_id, f"/notes/{name}")
+    for _ in range(2):
+        for _ in range(3):
+            claimed(connection)
+        assert job_queue.recover(connection, NOW, all_leases=True) == []
+    now, deaths, done = NOW, 2, 0
+    buried: list[tuple[int | None, str, int]] = []
+    while done < 2 or not buried:
+        job = job_queue.claim(connection, "text", Priority.LOW, now)
+        if job is None:
+            now += 1.0
+            continue
+        beside = job_queue.claim(connection, "text", Priority.LOW, now)
+        assert beside is None, "the suspects run one after the other"
+        if job.path == "/notes/poison":
+            deaths += 1
+            buried += job_queue.recover(connection, now, all_leases=True)
+        else:
+            jobs.end(connection, job.id, "done", now)
+            done += 1
+    assert [path for _, path, _ in buried] == ["/notes/poison"]
+    assert deaths == backoff.MAX_ATTEMPTS
+
+
+def test_what_a_process_puts_back_at_its_own_end_counts_no_attempt(connection: apsw.Connection, source_id: int) -> None:
+    enqueue(connection, source_id, "/notes/a")
+    for _ in range(2 * backoff.MAX_ATTEMPTS):
+        assert claimed(connection).attempts == 1
+        job_queue.put_back(connection, NOW)
+    assert file_of(connection, "/notes/a").reason is Reason.QUEUED
 
 
 def test_a_passing_error_waits_ever_longer_until_its_attempts_end(connection: apsw.Connection, source_id: int) -> None:

@@ -10,10 +10,10 @@ import apsw
 import pytest
 import sqlite_vec
 
-from kbsync.errors import RetryLater, StopEngine
+from kbsync.errors import StopEngine, StorageUnavailable
 from kbsync.reasons import Reason
 from kbsync.store import migrations
-from kbsync.store.connection import connect_reader, connect_writer, part, translated, whole
+from kbsync.store.connection import connect_reader, connect_writer, part, require_sqlite, translated, whole
 from kbsync.store.writer import Writer
 
 
@@ -81,14 +81,14 @@ def test_a_folder_that_is_not_there_stops_the_engine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "expected", "reason"),
     [
-        (apsw.FullError, RetryLater, Reason.NO_SPACE),
-        (apsw.BusyError, RetryLater, Reason.IO),
-        (apsw.LockedError, RetryLater, Reason.IO),
-        (apsw.IOError, RetryLater, Reason.IO),
+        (apsw.FullError, StorageUnavailable, Reason.NO_SPACE),
+        (apsw.BusyError, StorageUnavailable, Reason.IO),
+        (apsw.LockedError, StorageUnavailable, Reason.IO),
+        (apsw.IOError, StorageUnavailable, Reason.IO),
         (apsw.CorruptError, StopEngine, None),
         (apsw.NotADBError, StopEngine, None),
-        (apsw.ReadOnlyError, StopEngine, None),
-        (apsw.CantOpenError, StopEngine, None),
+        (apsw.ReadOnlyError, StorageUnavailable, Reason.IO),
+        (apsw.CantOpenError, StorageUnavailable, Reason.IO),
     ],
 )
 def test_an_error_of_the_driver_becomes_a_decision(
@@ -98,6 +98,37 @@ def test_an_error_of_the_driver_becomes_a_decision(
         raise error("for a test")
     assert "/data/kb.sqlite3" in str(caught.value)
     assert getattr(caught.value, "reason", None) is reason
+
+
+@pytest.mark.parametrize("error", [apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError])
+def test_what_is_forbidden_from_the_beginning_stops_the_engine(error: type[Exception]) -> None:
+    """F30: later it is a disk that became read-only, and is waited for."""
+    with pytest.raises(StopEngine, match="permissions"), translated("/data/kb.sqlite3", opening=True):
+        raise error("for a test")
+
+
+def test_a_database_that_was_moved_away_while_it_was_open_stops_the_engine() -> None:
+    error = apsw.ReadOnlyError("for a test")
+    setattr(error, "extendedresult", apsw.SQLITE_READONLY_DBMOVED)  # noqa: B010 (the driver sets it on its own errors)
+    with pytest.raises(StopEngine), translated("/data/kb.sqlite3"):
+        raise error
+
+
+@pytest.mark.parametrize("version", ["3.51.2", "3.40.1", "3.7.0"])
+def test_an_sqlite_that_can_corrupt_what_it_writes_is_refused(
+    version: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D19: before 3.51.3 a reset of the write-ahead log can lose what another connection writes."""
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
+    with pytest.raises(StopEngine, match=rf"SQLite {version} is too old.*3\.51\.3"):
+        Writer(database).open()
+    assert not os.path.exists(database)
+
+
+@pytest.mark.parametrize("version", ["3.51.3", "3.51.10", "3.54.1", "4.0.0"])
+def test_an_sqlite_without_that_mistake_is_taken(version: str) -> None:
+    """D19: from the version on that mends it."""
+    require_sqlite(version)
 
 
 def put_and_raise(connection: apsw.Connection, key: str, error: BaseException) -> None:

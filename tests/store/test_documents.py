@@ -99,6 +99,7 @@ def test_a_deleted_document_leaves_nothing_behind(connection: apsw.Connection) -
 
 
 def test_no_row_id_is_ever_used_again(connection: apsw.Connection) -> None:
+    """D16: else a vector or a full-text row of the old one could answer for the new one."""
     first = write_document(connection, made_update("h1", "apples"), "/notes/a.md")
     before = chunks.of_document(connection, first)[0].id, connection.execute("SELECT max(id) FROM origins").get
     documents.delete(connection, first)

@@ -71,7 +71,7 @@ def old(database: str) -> Iterator[apsw.Connection]:
 
 def test_a_fresh_database_gets_every_migration_once(database: str) -> None:
     writer = Writer(database)
-    assert writer.open() == ["initial", "enriched_text", "lanes", "reindex", "guarded_sources"]
+    assert writer.open() == ["initial", "enriched_text", "lanes", "reindex", "guarded_sources", "salvaged_vectors"]
     writer.close()
     again = Writer(database)
     assert again.open() == []
@@ -81,7 +81,7 @@ def test_a_fresh_database_gets_every_migration_once(database: str) -> None:
 def test_first_startup_after_the_upgrade_makes_everything_findable_by_title(old: apsw.Connection) -> None:
     assert not matching(old, "chunks_fts", "suitcase")
     assert matching(old, "chunks_fts", "steve")
-    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex", "guarded_sources"]
+    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex", "guarded_sources", "salvaged_vectors"]
     assert matching(old, "chunks_fts", "suitcase locks") == [1]
     assert matching(old, "chunks_fts", "motherboard tomahawk") == [2]
     assert matching(old, "chunks_fts", "docker tips dbash") == [3]
@@ -136,7 +136,7 @@ def test_a_migration_that_fails_midway_leaves_the_old_form_whole(old: apsw.Conne
     assert contents(old) == before
     assert matching(old, "chunks_fts", "lost")
     old.execute("DELETE FROM chunks WHERE document_id = 99")
-    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex", "guarded_sources"]
+    assert migrations.init_schema(old) == ["enriched_text", "lanes", "reindex", "guarded_sources", "salvaged_vectors"]
 
 
 def test_a_newer_database_is_refused_untouched(database: str) -> None:
@@ -195,6 +195,7 @@ def test_other_rules_of_the_tokenizer_rebuild_both_full_text_indexes(connection:
 def test_a_reader_takes_only_the_form_of_its_own_program(connection: apsw.Connection, version: int, hint: str) -> None:
     migrations.require_current(connection)
     connection.pragma("user_version", version)
+    meta.put(connection, meta.SCHEMA, str(version))
     with pytest.raises(StopEngine) as caught:
         migrations.require_current(connection)
     assert hint in caught.value.hint

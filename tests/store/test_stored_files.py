@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import shutil
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from kbsync.errors import RetryLater
+from kbsync.errors import StorageUnavailable
+from kbsync.filesystem import RealFileSystem
 from kbsync.reasons import Reason
-from kbsync.store.stored_files import StoredFiles
+from kbsync.sources.snapshot import read_snapshot
+from kbsync.store.stored_files import StagedFile, StoredFiles
 
 
 @pytest.fixture
@@ -66,18 +71,83 @@ def test_a_copy_that_was_not_finished_is_removed(stored: StoredFiles, error: Bas
     assert os.listdir(stored.staging_dir) == []
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_told_as_such(stored: StoredFiles, number: int) -> None:
-    with pytest.raises(RetryLater) as caught:
-        fail_inside(stored, OSError(number, "full"))
-    assert caught.value.reason is Reason.NO_SPACE
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.ENOSPC, Reason.NO_SPACE),
+        (errno.EDQUOT, Reason.NO_SPACE),
+        (errno.EROFS, Reason.IO),
+        (errno.EIO, Reason.IO),
+        (errno.EACCES, Reason.IO),
+        (errno.ESTALE, Reason.IO),
+        (errno.EMFILE, Reason.IO),
+        (errno.ENOMEM, Reason.IO),
+    ],
+)
+def test_a_disk_of_ours_that_takes_nothing_is_told_as_such(stored: StoredFiles, number: int, reason: Reason) -> None:
+    with pytest.raises(StorageUnavailable) as caught:
+        fail_inside(stored, OSError(number, "no"))
+    assert caught.value.reason is reason
     assert os.listdir(stored.staging_dir) == []
 
 
+def test_a_copy_without_room_is_not_taken_for_a_file_that_cannot_be_read(stored: StoredFiles, tmp_path: Path) -> None:
+    """F29: what stands between is the copy's disk, not the file's."""
+    (tmp_path / "a.md").write_bytes(b"apples")
+
+    class Full(io.BytesIO):
+        def write(self, _block: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StorageUnavailable) as caught:
+        read_snapshot(RealFileSystem(), str(tmp_path / "a.md"), 0, StagedFile(Full(), stored.staging_dir).write)
+    assert caught.value.reason is Reason.NO_SPACE
+
+
+def test_room_is_proved_by_writing_and_nothing_is_left(stored: StoredFiles) -> None:
+    stored.prove_room()
+    assert os.listdir(stored.staging_dir) == []
+    assert (stored.room() or 0) > 0
+    os.rmdir(stored.staging_dir)
+    assert stored.room() is None
+
+
+@pytest.mark.parametrize("folder", ["staging", "documents"])
+def test_a_stored_copy_that_cannot_be_removed_is_told_and_a_staged_one_left_to_the_next_start(
+    stored: StoredFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    def refuse(_path: str) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(StorageUnavailable) if folder == "documents" else nullcontext():
+        stored.discard(str(tmp_path / folder / "a.md"))
+
+
 def test_another_error_of_the_disk_stays_what_it_is(stored: StoredFiles) -> None:
-    with pytest.raises(OSError, match="broken") as caught:
-        fail_inside(stored, OSError(errno.EIO, "broken"))
-    assert caught.value.errno == errno.EIO
+    with pytest.raises(OSError, match="too long") as caught:
+        fail_inside(stored, OSError(errno.ENAMETOOLONG, "too long"))
+    assert caught.value.errno == errno.ENAMETOOLONG
+
+
+@pytest.mark.parametrize("folder", ["staging", "documents"])
+def test_a_folder_that_somebody_removed_is_waited_for_and_made_anew_in_the_data_folder(
+    stored: StoredFiles, tmp_path: Path, folder: str
+) -> None:
+    """P18: none of its files is to blame, and none of what it held is taken for lost meanwhile."""
+    staged = stage(stored) if folder == "documents" else ""
+    shutil.move(tmp_path / folder, tmp_path / "away")
+    for use in (lambda: stored.store(staged, "0123abcd", "a.md") if staged else stage(stored), stored.names):
+        with pytest.raises(StorageUnavailable, match="is gone"):
+            use()
+    assert stored.in_hand() == ({staged} if staged else set())
+    stored.prove_room()
+    stored.store(staged or stage(stored), "0123abcd", "a.md")
+    shutil.rmtree(tmp_path / folder)
+    gone = StoredFiles(str(tmp_path / "moved" / "staging"), str(tmp_path / "moved" / "documents"))
+    with pytest.raises(StorageUnavailable, match="is gone"):
+        gone.prove_room()
+    assert not (tmp_path / "moved").exists()
 
 
 def test_storing_twice_does_no_harm(stored: StoredFiles) -> None:

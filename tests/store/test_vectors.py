@@ -29,6 +29,7 @@ def row(*values: float) -> Vectors:
     ids=["nan", "inf", "minus-inf", "zero", "short", "one-dimension"],
 )
 def test_what_is_no_vector_is_refused(connection: apsw.Connection, bad: Vectors) -> None:
+    """D09: NaN, infinity, zero and a short one never come into a table."""
     document_id = write_document(connection, made_update("h1", "apples"))
     chunk_id = chunks.of_document(connection, document_id)[0].id
     connection.execute("DELETE FROM vectors_1")

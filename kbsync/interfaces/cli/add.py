@@ -107,19 +107,24 @@ def add(
                         stack.callback(local.stop)
                         local.start()
                     batch.run()
+                    no_wait = batch.held_up is not None
             except KeyboardInterrupt:
                 interrupted = True
                 if progress is not None:
                     progress.close()
                 complain(_stopped(batch, dry_run=dry_run, daemon=engine is None))
         _report(outcome, as_json, recursive=recursive, dry_run=dry_run, no_wait=no_wait, interrupted=interrupted)
-        if outcome.queued and engine is not None:
+        if batch.held_up is not None:
+            from kbsync.interfaces.notices import of_model
+
+            complain(of_model(batch.held_up))
+        elif outcome.queued and engine is not None:
             complain(
                 f"{counted(len(outcome.queued), 'job')} waiting; `kbsync run` or the next `kbsync add` works them."
             )
     if interrupted:
         raise typer.Exit(INTERRUPTED)
-    if outcome.failed or outcome.refused:
+    if outcome.failed or outcome.refused or batch.held_up is not None:
         raise typer.Exit(FAILED)
 
 

@@ -8,6 +8,7 @@ import typer
 
 from kbsync.interfaces.cli import (
     add,
+    backup,
     check,
     config,
     diff,
@@ -17,6 +18,7 @@ from kbsync.interfaces.cli import (
     models,
     purge,
     reindex,
+    restore,
     run,
     search,
     sources,
@@ -65,6 +67,8 @@ app.command("diff")(diff.diff)
 app.command("wait")(wait.wait)
 app.command("check")(check.check)
 app.command("reindex")(reindex.reindex)
+app.command("backup")(backup.backup)
+app.command("restore")(restore.restore)
 app.command("purge")(purge.purge)
 app.add_typer(sources.app, name="sources")
 app.add_typer(documents.app, name="documents")

@@ -66,6 +66,8 @@ class Batch:
         self._sizes: dict[str, int] = {}
         self._ended = 0
         self._pages = 0
+        # Why the engine works no job now: then nobody waits for what is queued.
+        self.held_up: str | None = None
 
     @property
     def total(self) -> int:
@@ -95,9 +97,12 @@ class Batch:
         self._pending[job_id] = path
 
     def run(self) -> None:
-        """Add all files and wait until their jobs have ended."""
+        """Add all files and wait until their jobs have ended, or until it is known that they will not for now."""
         while self._waiting or self._pending:
             self._check()
+            if self.held_up is not None:
+                self.queue()
+                return
             held = sum(self._sizes.get(path, 0) for path in self._pending.values())
             self._stage(self._at_once - len(self._pending), self._bytes_at_once - held)
             if not self._collect() and self._pending:
@@ -155,7 +160,8 @@ class Batch:
         """Take in the jobs that have ended since; return how many."""
         if not self._pending:
             return 0
-        jobs = {job["id"]: job for job in self._operations.jobs_by_id(list(self._pending))["jobs"]}
+        answer = self._operations.jobs_by_id(list(self._pending))
+        jobs = {job["id"]: job for job in answer["jobs"]}
         ended = 0
         current = None
         for job_id, path in list(self._pending.items()):
@@ -172,6 +178,8 @@ class Batch:
                 continue
             self._pages += job["page_count"] or 0
             self._outcome.take(job, path, named=self._named[path])
+        # A job that still runs has begun before, and may end well.
+        self.held_up = None if current is not None else answer["held_up"]
         if self._progress is not None:
             self._progress.show(self._ended, self.total, self._pages, current)
         return ended

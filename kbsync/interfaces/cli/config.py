@@ -107,7 +107,7 @@ def _unusable(settings: Settings, locations: Locations) -> list[str]:
 
     Imports torch (4 s) where a device is named.
     """
-    from kbsync.compose import configured_model, configured_reranker, docling_models_folder
+    from kbsync.compose import configured_model, docling_models_folder, require_reranker
     from kbsync.embed.sentence_transformer import devices
     from kbsync.model import Source
     from kbsync.sources.ignore import rules_for
@@ -115,7 +115,7 @@ def _unusable(settings: Settings, locations: Locations) -> list[str]:
     device = settings.models.device
     checks: list[Callable[[], object]] = [
         partial(configured_model, settings),
-        partial(configured_reranker, settings),
+        partial(require_reranker, settings),
         partial(docling_models_folder, settings, locations),
     ]
     if device not in ("auto", "cpu"):

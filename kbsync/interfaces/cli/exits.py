@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -51,8 +53,13 @@ def errors_told() -> Iterator[None]:
 
 
 def complain(message: str) -> None:
-    """Print a message for people on stderr, on one line."""
-    print(f"kbsync: {one_line(message)}", file=sys.stderr)
+    """Print a message for people on stderr, on one line. Nobody there to read it is no reason to end."""
+    try:
+        print(f"kbsync: {one_line(message)}", file=sys.stderr)
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.EIO, errno.EBADF):
+            # The reader, or the terminal, is gone for good. What is in the buffer would fail again at the end.
+            sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def printable(text: str) -> str:

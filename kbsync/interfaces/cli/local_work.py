@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, get_args
 
-from kbsync.errors import RetryLater
+from kbsync.errors import RetryLater, StorageUnavailable
 
 if TYPE_CHECKING:
     from kbsync.compose import Engine
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _LOOK_S = 0.5
 # A database that is busy or full is left alone for so long.
 _PAUSE_S = 1.0
+# Another program that holds the database, or a disk that fails, is borne so often in a row.
+_MOST_FAILURES = 10
 # A thread that does not end within this many seconds is left behind; what it worked on goes back into the queue.
 _JOIN_S = 8.0
 
@@ -62,21 +64,32 @@ class LocalWorkers:
         log = structlog.stdlib.get_logger(__name__)
         try:
             self._work()
+        except StorageUnavailable as error:
+            self._failure = error
         except BaseException as error:
             log.exception("loop_ended", loop=threading.current_thread().name)
             self._failure = error
 
     def _work(self) -> None:
         from kbsync.model import Lane, Priority
+        from kbsync.reasons import Reason
 
         engine = self._engine
         text, document = (engine.worker(lambda _source_id: None, lane, Priority.ADDED) for lane in get_args(Lane))
+        failures = 0
         while not engine.stop.is_set():
             rings = engine.work.rings()
             try:
                 if text.step() or document.step():
+                    failures = 0
                     continue
                 pause = _LOOK_S
+            except StorageUnavailable as error:
+                # Somebody waits for the command: what it queued is there when there is room, and for `kbsync run`.
+                failures += 1
+                if error.reason is Reason.NO_SPACE or failures >= _MOST_FAILURES:
+                    raise
+                pause = _PAUSE_S
             except RetryLater:
                 pause = _PAUSE_S
             engine.work.wait(rings, pause)

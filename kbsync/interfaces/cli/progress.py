@@ -28,6 +28,12 @@ class Progress:
         if now < self._next_at:
             return
         self._next_at = now + _EVERY_S
+        try:
+            self._show()
+        except OSError:  # the terminal is gone
+            self._bar, self._next_at = None, float("inf")
+
+    def _show(self) -> None:
         done, waiting = self._kb.progress()
         if not waiting:
             self.close()
@@ -50,4 +56,7 @@ class Progress:
             pass  # the database cannot be asked any more: the bar stays where it was
         else:
             bar.total, bar.n = done + waiting, done
-        bar.close()
+        try:
+            bar.close()
+        except OSError:
+            pass  # the terminal is gone

@@ -160,8 +160,11 @@ class Remote:
     def why(self, path: str) -> Record:
         return self._client.post("local/why", {"path": encode(path)})
 
-    def check(self) -> Record:
-        return self._client.post("local/check")
+    def check(self, *, repair: bool = False) -> Record:
+        return self._client.post("local/check?repair=true" if repair else "local/check")
+
+    def backup(self, path: str) -> Record:
+        return self._client.post("local/backup", {"path": encode(path)})
 
     def reindex(self, scope: str = "vectors") -> Record:
         return self._client.post("reindex", {"scope": scope})

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from kbsync.config.locations import Locations, locate
 from kbsync.daemon.lock import DataLock
-from kbsync.errors import EngineBusy
+from kbsync.errors import EngineBusy, IndexDamaged
 from kbsync.interfaces.cli.client import running
+from kbsync.interfaces.cli.exits import complain
 from kbsync.interfaces.cli.remote import Remote
 
 if TYPE_CHECKING:
@@ -27,14 +28,19 @@ def locations() -> Locations:
 
 
 @contextmanager
-def session() -> Iterator[Remote | Operations]:
-    """Yield the running daemon, or the operations of an engine that this process opens and closes."""
-    with session_with_engine() as (operations, _engine):
+def session(*, may_rebuild: bool = False) -> Iterator[Remote | Operations]:
+    """Yield the running daemon, or the operations of an engine that this process opens and closes.
+
+    `may_rebuild`: where that finds the database damaged, it sets it aside and makes another one.
+    """
+    with session_with_engine(may_rebuild=may_rebuild) as (operations, _engine):
         yield operations
 
 
 @contextmanager
-def session_with_engine(workers: int | None = None) -> Iterator[tuple[Remote | Operations, Engine | None]]:
+def session_with_engine(
+    workers: int | None = None, *, may_rebuild: bool = False
+) -> Iterator[tuple[Remote | Operations, Engine | None]]:
     """Yield (operations, engine); the engine is None where the daemon has it. `workers` beats the setting."""
     places = locations()
     client = running(places)
@@ -52,29 +58,35 @@ def session_with_engine(workers: int | None = None) -> Iterator[tuple[Remote | O
         yield Remote(client), None
         return
     try:
-        with _opened(places, workers) as (operations, engine):
+        with _opened(places, workers, may_rebuild) as (operations, engine):
             yield operations, engine
     finally:
         lock.release()
 
 
 @contextmanager
-def _opened(places: Locations, workers: int | None) -> Iterator[tuple[Operations, Engine]]:
+def _opened(places: Locations, workers: int | None, may_rebuild: bool) -> Iterator[tuple[Operations, Engine]]:
     from kbsync import log
     from kbsync.compose import open_engine
     from kbsync.config.settings import is_written, load_settings
     from kbsync.config.variables import SOURCES_VARIABLE
     from kbsync.interfaces.operations import Operations
+    from kbsync.knowledge_base.restore import carry_through
 
+    if (said := carry_through(places)) is not None:
+        complain(said)
     settings = load_settings(places.config_file)
     if workers is not None:
         settings = settings.model_copy(update={"workers": workers})
     log.configure(places.log_file, settings.log_level, terminal=False)
-    engine = open_engine(places, settings)
+    engine = open_engine(places, settings, may_rebuild=may_rebuild)
     try:
         # Sources that one command's environment names take nothing away from those in the file.
         by_file = is_written(places.config_file) and SOURCES_VARIABLE not in os.environ
         engine.sources.follow(settings, forget=by_file)
         yield Operations(engine, None), engine
+    except IndexDamaged:
+        engine.kb.checkup.mend_full_text()  # as it says; the next command finds it whole
+        raise
     finally:
         engine.close()

@@ -54,6 +54,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 
 def _from_database(places: Locations) -> Record:
+    from kbsync.store import damage
     from kbsync.version import version
 
     answer: Record = {
@@ -64,12 +65,21 @@ def _from_database(places: Locations) -> Record:
         "sources": [],
         "notices": [],
     }
+    if os.path.exists(places.restoring_dir):
+        from kbsync.knowledge_base import exchange
+
+        if exchange.is_pending(places):
+            answer["notices"] = ["A restore was interrupted: `kbsync run`, or the next command, finishes it."]
+            return answer
     if not os.path.exists(places.database):
+        if damage.pending(places.database) is not None:
+            answer["notices"] = ["The database was damaged, and is being built anew: `kbsync run` goes on with that."]
         return answer
     from kbsync.interfaces import notices
     from kbsync.interfaces.records import source_record
+    from kbsync.knowledge_base import checkup, rebuilt
     from kbsync.knowledge_base.statistics import statistics
-    from kbsync.store import files, ledger, migrations, reindexes, sources
+    from kbsync.store import files, jobs, ledger, migrations, reindexes, sources
     from kbsync.store.connection import Connection
     from kbsync.store.writer import Readers
 
@@ -79,7 +89,11 @@ def _from_database(places: Locations) -> Record:
         rows = sources.listed(connection)
         found = [source_record(row, counts.get(row.id, {}), running=False) for row in rows]
         failures, folders = ledger.failures(connection), {row.id: row.path for row in rows}
+        set_aside = rebuilt.notice(rebuilt.read(connection), places.data_dir)
         told = [
+            *([] if set_aside is None else [set_aside]),
+            *notices.of_check(checkup.last_problems(connection)),
+            *notices.of_room(jobs.waiting_for(connection, Reason.NO_SPACE), places.data_dir),
             *notices.of_sources(found, time.time()),
             *notices.of_failures(failures, folders, lasting=False),
             *notices.of_failures(failures, folders, lasting=True),
@@ -125,7 +139,7 @@ def _print(answer: Record) -> None:
     line(f"kbsync {answer['version']}")
     if answer.get("model_name"):
         device = answer["device"]
-        ready = "ready" if answer.get("model_ready") else "loading"
+        ready = "ready" if answer.get("model_ready") else "not usable" if answer.get("model_error") else "loading"
         line(f"model      {answer['model_name']} ({answer['embedding_dim']} dimensions, {ready}, {device['kind']})")
     database, queue = answer["database"], answer["queue"]
     if database is not None:

@@ -26,6 +26,8 @@ def wait(
         daemon = Remote(required(locations()))
         ticket = int(daemon.rescan()["ticket"])
         while not (answer := daemon.settled(ticket))["settled"] and time.monotonic() - begun < timeout:
+            if answer["held_up"]:
+                break
             time.sleep(_POLL_S)
     answer["seconds"] = round(time.monotonic() - begun, 2)
     if as_json:
@@ -34,6 +36,10 @@ def wait(
         line(outcome_line(answer))
         for path in answer["paused"]:
             complain(f"{path} is paused; `kbsync status` tells why.")
+        if answer["held_up"]:
+            from kbsync.interfaces.notices import of_model
+
+            complain(of_model(answer["held_up"]))
     if not answer["settled"]:
         raise typer.Exit(FAILED)
 

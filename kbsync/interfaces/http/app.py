@@ -25,6 +25,7 @@ from kbsync.errors import (
 )
 from kbsync.file_types import DocumentType
 from kbsync.interfaces.http.answers import refusal
+from kbsync.interfaces.http.backups import add_backup_route
 from kbsync.interfaces.http.body_limit import BodyLimit
 from kbsync.interfaces.http.guard import UPLOAD, Access, Guard, on_socket
 from kbsync.interfaces.http.job_feed import JobFeed, add_events_route
@@ -163,6 +164,7 @@ def build_app(operations: Operations, access: Access | None = None) -> FastAPI:
     socket_only = APIRouter(tags=["over the Unix socket only"])
     _add_local_routes(socket_only, operations)
     add_ledger_routes(socket_only, operations)
+    add_backup_route(socket_only, operations)
     app.include_router(socket_only)
     return app
 
@@ -284,8 +286,8 @@ def _add_local_routes(app: APIRouter, operations: Operations) -> None:
         return operations.why(decoded(request.path))
 
     @app.post("/api/v1/local/check")
-    def check() -> Record:
-        return operations.check()
+    def check(repair: bool = False) -> Record:
+        return operations.check(repair=repair)
 
     @app.post("/api/v1/local/rescan")
     def rescan() -> Record:

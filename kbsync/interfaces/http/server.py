@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
+import stat
 import threading
+import time
 from typing import Any
 
 import h11
+import structlog
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kbsync.errors import StopEngine
+from kbsync.errors import StopEngine, disk_full
 from kbsync.interfaces.http.door import Door
+
+log = structlog.stdlib.get_logger(__name__)
 
 _BACKLOG = 128
 # Requests that still run when the server is told to stop get this long.
@@ -74,21 +80,48 @@ class Server:
         self._bound: socket.socket | None = None
 
     def start(self) -> None:
-        """Bind and serve. Raises StopEngine where the socket cannot be made."""
+        """Bind and serve. Raises StopEngine where the socket cannot be made, StorageUnavailable on a full disk."""
         logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what a client does wrong it is told, not the log
         try:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            _unlink(self._path)  # the lock is held: whoever left it is dead
-            bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            bound.bind(self._path)
-            os.chmod(self._path, 0o600)  # nobody gets in before: it does not listen yet
-            bound.listen(_BACKLOG)
+            bound = self._bind()
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise disk_full(self._path) from error
             raise StopEngine(f"The socket {self._path} cannot be made: {error.strerror or error}.") from error
         self._bound = bound
         sockets = [bound] if self._door is None else [bound, self._door.socket]
         for listener, served in zip(self._listeners, sockets, strict=True):
             listener.start(served)
+
+    def keep(self) -> None:
+        """Make the Unix socket anew where somebody removed it, with its folder perhaps: no command finds us without it.
+
+        What cannot be done now is tried again with the next call.
+        """
+        if self._bound is None or os.path.lexists(self._path) or not _is_private(os.path.dirname(self._path)):
+            return
+        try:
+            fresh = self._bind()
+        except OSError:
+            return
+        self._listeners[0].tell_to_stop()  # it closes its socket itself
+        self._bound, self._listeners[0] = fresh, _Listener(self._app, "http", _CONNECTIONS)
+        self._listeners[0].start(fresh)
+        log.warning("socket_made_anew", path=self._path)
+
+    def _bind(self) -> socket.socket:
+        """Return a socket that listens at our path, which only we can open. Raises OSError."""
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        _unlink(self._path)  # the lock is held: whoever left it is dead
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            bound.bind(self._path)
+            os.chmod(self._path, 0o600)  # nobody gets in before: it does not listen yet
+            bound.listen(_BACKLOG)
+        except BaseException:
+            bound.close()
+            raise
+        return bound
 
     def alive(self) -> bool:
         """Return whether requests are still answered."""
@@ -99,14 +132,45 @@ class Server:
         self._app.state.job_feed.close()  # streams have no end of their own
         for listener in self._listeners:
             listener.tell_to_stop()
+        deadline = time.monotonic() + _STOP_S + 1
         for listener in self._listeners:
-            listener.wait()
+            listener.wait(max(0.0, deadline - time.monotonic()))
         if self._door is not None:
             self._door.socket.close()
         if self._bound is not None:
             self._bound.close()
             self._bound = None
             _unlink(self._path)
+
+
+class CalmServer(uvicorn.Server):
+    """Looks once a second whether anything is to be done, not ten times, and hears at once that it is to end."""
+
+    calm_s = 1.0
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._end = asyncio.Event()
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+
+    async def on_tick(self, counter: int) -> bool:
+        self._own_loop = asyncio.get_running_loop()
+        if counter and not self.should_exit:  # not the first time: it begins without delay
+            try:
+                async with asyncio.timeout(self.calm_s):
+                    await self._end.wait()
+            except TimeoutError:
+                pass  # as nearly always
+        return await super().on_tick(0)
+
+    def end(self) -> None:
+        """Have it end; from any thread."""
+        self.should_exit = True
+        if self._own_loop is not None:
+            try:
+                self._own_loop.call_soon_threadsafe(self._end.set)
+            except RuntimeError:
+                pass  # it has ended already
 
 
 class _Listener:
@@ -125,7 +189,7 @@ class _Listener:
             limit_concurrency=connections,
             h11_max_incomplete_event_size=_HEAD_BYTES,
         )
-        self._server = uvicorn.Server(config)
+        self._server = CalmServer(config)
         self._name = name
         self._thread: threading.Thread | None = None
 
@@ -139,12 +203,21 @@ class _Listener:
         return self._thread is not None and self._thread.is_alive()
 
     def tell_to_stop(self) -> None:
-        self._server.should_exit = True
+        self._server.end()
 
-    def wait(self) -> None:
+    def wait(self, seconds: float) -> None:
         if self._thread is not None:
-            self._thread.join(_STOP_S + 1)
+            self._thread.join(seconds)
             self._thread = None
+
+
+def _is_private(folder: str) -> bool:
+    """Return whether a folder is ours alone, or not there: one in /tmp anybody may have put in the place of ours."""
+    try:
+        there = os.lstat(folder)
+    except OSError:
+        return True
+    return stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid() and not there.st_mode & 0o077
 
 
 def _unlink(path: str) -> None:

@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_a_state_from_which_the_same_files_go_on(opened: Open, tmp
     assert indexed <= len(again.skipped) <= indexed + queue["queued"]  # type: ignore[index]
     assert current(engine) == 40
     assert os.listdir(engine.stored.staging_dir) == [], f"{left} were left by the first"
-    assert engine.kb.check() == []
+    assert opened().kb.check() == [], "one that is to end would not look through all of it"
 
 
 class Damaged(Engine):

@@ -71,11 +71,11 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
 
 
 def lay_out_embedder(folder: Path) -> Path:
-    """Write the small files of an embedding model, and weights that are none."""
+    """Write the small files of an embedding model, and whole weights that hold nothing."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text('{"hidden_size": 32, "max_position_embeddings": 514}')
     (folder / "tokenizer.json").write_text("{}")
-    (folder / "model.safetensors").write_bytes(b"no weights")
+    (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
     return folder
 
 

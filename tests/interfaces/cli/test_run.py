@@ -10,8 +10,10 @@ from typing import cast
 
 import pytest
 
+from kbsync.compose import Engine
 from kbsync.errors import RetryLater
 from kbsync.interfaces.cli.progress import Progress
+from kbsync.interfaces.cli.run import EngineWatch
 from kbsync.interfaces.cli.wait import outcome_line
 from kbsync.knowledge_base.facade import KnowledgeBase
 from kbsync.reasons import Reason
@@ -80,17 +82,45 @@ def run_once(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[st
     )
 
 
-def test_a_device_that_is_not_there_is_told_once_and_ends_with_1(tmp_path: Path) -> None:
-    outcome = run_once(tmp_path, KBSYNC_MODELS__DEVICE="cuda:77")
-    assert outcome.returncode == 1, outcome.stderr
-    assert outcome.stderr.count("kbsync: The embedding device 'cuda:77' is not on this machine.") == 1
-    assert "watching" not in outcome.stderr
-    assert outcome.stdout.startswith("Settled after ")
-    assert outcome.stdout.endswith(": 0 indexed, 0 skipped, 1 failed.\n")
+class Wanting:
+    """What is asked of an engine that lacks something."""
+
+    class _Parts:
+        error: str | None = None
+
+        def problem(self) -> str | None:
+            return self.error
+
+    def __init__(self) -> None:
+        self.embedders = self.batcher = self._Parts()
+        self.lacks: list[str] = []
+
+    def shortcomings(self) -> list[str]:
+        return self.lacks
 
 
-def test_a_folder_without_a_model_ends_with_78(tmp_path: Path) -> None:
+def test_what_is_not_as_it_was_meant_to_be_is_told_once_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """P11: a GPU that is lost while it runs is told too."""
+    engine = Wanting()
+    watch = EngineWatch(cast(Engine, engine))
+    watch.tell()
+    engine.lacks.append("The embedding device cuda:0 failed: the CPU embeds in its place.")
+    watch.tell()
+    watch.tell()
+    engine.batcher.error = "The model is gone."
+    watch.tell()
+    watch.tell()
+    told = capsys.readouterr().err.splitlines()
+    assert [line[:36] for line in told] == [
+        "kbsync: The embedding device cuda:0 ",
+        "kbsync: The model is gone. Until the",
+    ]
+
+
+def test_without_its_model_it_ends_with_1_and_what_waits_goes_on_when_it_is_back(tmp_path: Path) -> None:
     outcome = run_once(tmp_path, KBSYNC_MODELS__EMBEDDER=str(tmp_path))
-    assert outcome.returncode == 78
-    assert f"The embedding model in {tmp_path} cannot be used" in outcome.stderr
+    assert outcome.returncode == 1
+    assert outcome.stderr.count(f"The embedding model in {tmp_path} cannot be used") == 1
     assert "models.embedder" in outcome.stderr
+    assert outcome.stdout.startswith("Not settled after ")
+    assert outcome.stdout.endswith(": 0 indexed, 0 skipped, 0 failed, 1 waiting.\n")

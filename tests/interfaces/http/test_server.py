@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import stat
 from pathlib import Path
@@ -13,6 +14,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from kbsync.interfaces.cli.client import Client
 from kbsync.interfaces.http.app import build_app
 from kbsync.interfaces.http.server import LimitedProtocol, Server
 from kbsync.interfaces.operations import Operations
@@ -195,4 +197,32 @@ def test_what_lies_where_the_socket_goes_is_replaced(engine: SimulatedEngine, tm
     finally:
         server.stop()
         server.stop()
+    assert not path.exists()
+
+
+def test_a_socket_that_somebody_removed_is_made_anew_with_its_folder(engine: SimulatedEngine, tmp_path: Path) -> None:
+    """P18: no command would find the daemon any more."""
+    path = tmp_path / "state" / "kbsync.sock"
+    server = Server(build_app(Operations(engine.engine, None)), str(path))
+    server.start()
+    try:
+        for removed in (path, path.parent):
+            path.unlink()
+            if removed is path.parent:
+                path.parent.rmdir()
+            server.keep()
+            assert server.alive()
+            assert Client(str(path)).get("status")["pid"] == os.getpid()
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        shutil.rmtree(path.parent)
+        path.parent.mkdir(mode=0o777)
+        path.parent.chmod(0o777)
+        server.keep()
+        assert not path.exists(), "whose folder it is nobody knows"
+        path.parent.chmod(0o700)
+        server.keep()
+        assert path.exists()
+    finally:
+        server.stop()
+    server.keep()
     assert not path.exists()
