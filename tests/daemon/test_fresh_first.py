@@ -7,12 +7,15 @@ from pathlib import Path
 from kbsync.compose import build_daemon, open_engine
 from kbsync.config.locations import locate
 from kbsync.config.settings import load_settings
+from kbsync.model import Change
 from tests.fakes.eventually import eventually
 from tests.fakes.file_age import wait_until_old
 from tests.fakes.hash_embedder import GatedDevice
 from tests.fakes.hashed_seams import hashed_seams
+from tests.fakes.simulated_engine import NOTES, SimulatedEngine
 
 BULK = 150
+SCANNED, FRESH = f"{NOTES}/scanned.md", f"{NOTES}/fresh.md"
 BIRDS = ("heron", "bittern", "egret", "stork", "ibis")
 
 
@@ -52,3 +55,21 @@ def test_fresh_files_are_found_while_most_of_a_scan_is_still_to_be_worked(tmp_pa
         engine.close()
     # Only what waited for its vectors already went before.
     assert left > BULK / 2
+
+
+def test_a_worker_kept_free_takes_fresh_changes_only(engine: SimulatedEngine) -> None:
+    spare = engine.loops.workers[-1]
+    engine.fs.write(SCANNED, b"quince")
+    engine.clock.advance(10)
+    engine.daemon.rescan()
+    assert engine.loops.rescans.step()
+    assert not spare.step()
+    source = engine.watchers[-1].source
+    engine.fs.write(FRESH, b"medlar")
+    engine.loops.producer.take(Change(source.id, FRESH, closed=True))
+    engine.loops.producer.step()
+    engine.clock.advance(0.4)
+    engine.loops.producer.step()
+    assert spare.step()
+    assert engine.found("medlar") == [FRESH]
+    assert engine.found("quince") == []

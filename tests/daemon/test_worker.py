@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kbsync.errors import RetryLater, StorageUnavailable
-from kbsync.model import Change
 from kbsync.queue.backoff import MAX_ATTEMPTS, delay
 from kbsync.queue.job_queue import STORAGE_DELAYS_S
 from kbsync.reasons import FileState, Reason
@@ -381,21 +380,3 @@ def test_a_file_that_kills_the_process_every_time_is_parked_and_told_until_it_ch
 
 def _die() -> None:
     raise Killed
-
-
-def test_a_worker_kept_free_takes_fresh_changes_only(engine: SimulatedEngine) -> None:
-    spare = engine.loops.workers[-1]
-    engine.fs.write(PATH, b"quince")
-    engine.clock.advance(10)
-    engine.daemon.rescan()
-    assert engine.loops.rescans.step()
-    assert not spare.step()
-    source = engine.watchers[-1].source
-    engine.fs.write(OTHER, b"medlar")
-    engine.loops.producer.take(Change(source.id, OTHER, closed=True))
-    engine.loops.producer.step()
-    engine.clock.advance(0.4)
-    engine.loops.producer.step()
-    assert spare.step()
-    assert engine.found("medlar") == [OTHER]
-    assert engine.found("quince") == []

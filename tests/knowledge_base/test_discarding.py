@@ -116,3 +116,18 @@ def test_what_was_sent_and_whose_copy_is_gone_has_failed_with_a_word_what_to_do(
     job = engine.job(job_id)
     assert job.state == "failed"
     assert "Send it again." in (job.error or "")
+
+
+def test_what_was_sent_waits_while_the_folder_of_its_copy_is_away(engine: SimulatedEngine) -> None:
+    """As where the data folder is moved while kbsync runs: the copy is not lost, it cannot be looked at."""
+    staging = engine.world.locations.staging_dir
+    job_id = engine.kb.adding.add_note("The quince ripens late.", None)
+    os.rename(staging, staging + "-away")
+    with pytest.raises(StorageUnavailable):
+        engine.loops.workers[0].step()
+    assert (engine.job(job_id).state, engine.job(job_id).attempts) == ("queued", 0)
+    os.rename(staging + "-away", staging)
+    engine.clock.advance(60)
+    engine.settle()
+    assert engine.job(job_id).state == "done"
+    assert engine.found("quince") == [None]
