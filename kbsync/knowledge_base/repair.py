@@ -171,7 +171,7 @@ class Repair:
     def _paths(self) -> Outcome:
         now = self._clock.now()
         count = self._writer.run(lambda connection: repair_documents.mend_ledger(connection, now))
-        return Outcome(_READ_AGAIN if count else "They hold nothing any more.")
+        return Outcome(_READ_AGAIN if count else "They agree again: each holds what is there, or nothing.")
 
     def _states(self) -> Outcome:
         self._writer.run(mending.follow_origins)

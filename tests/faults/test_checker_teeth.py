@@ -98,6 +98,25 @@ def test_any_two_damages_are_repaired(
     assert played > PAIRS / 2
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("path of no folder", "document deleted"),
+        ("path forgotten", "document deleted"),
+        ("origin of a file deleted", "path forgotten"),
+        ("names of an unknown form", "two documents at a path"),
+    ],
+)
+def test_damages_that_hide_each_other_are_repaired(
+    names: tuple[str, str], library: World, whole: dict[str, list[tuple[Any, ...]]], home: Path
+) -> None:
+    with copied(library, home) as engine:
+        assert _applied(engine, [_BY_NAME[name] for name in names])
+        assert [problem.kind for problem in engine.kb.repair() if not problem.repaired] == []
+        engine.settle()
+        assert engine.index() == whole
+
+
 def _applied(engine: SimulatedEngine, pair: list[Mutation]) -> bool:
     try:
         for mutation in pair:
