@@ -40,7 +40,7 @@ from kbsync.pipelines import isolation_plan
 from kbsync.pipelines.isolation_plan import Slots
 from kbsync.search.hybrid import Search
 from kbsync.sources.mounts import type_of
-from kbsync.store import damage, documents, place, reindexes, vector_functions
+from kbsync.store import damage, documents, migrations, place, reindexes, vector_functions
 from kbsync.store.connection import Connection
 from kbsync.store.kept_conversions import KeptConversions
 from kbsync.store.stored_files import StoredFiles
@@ -154,13 +154,16 @@ def open_engine(
     clock, stored = seams.clock, StoredFiles(locations.staging_dir, locations.documents_dir)
     rebuild.make_ready(locations.database, stored, seams.fs, clock, may_rebuild=may_rebuild, ends=ends)
     writer, readers = Writer(locations.database, ends), Readers(locations.database, READ_S)
-    writer.open()
+    ran = writer.open()
     try:
         damage.opened(locations.database, clock.now())
         failpoint("engine.database_opened")
         dimensions = {} if seams.missing_model else {seams.model.fingerprint: seams.model.dimension}
-        if wrong := writer.run(lambda connection: repair_rows.mend_at_start(connection, dimensions, clock.now())):
-            events.error("repaired_at_start", found=wrong)
+        mended = writer.run(lambda connection: repair_rows.mend_at_start(connection, dimensions, clock.now()))
+        if readers.read(repair_rows.is_forgetful):
+            mended += writer.run(lambda connection: repair_rows.leave_out_at_start(connection, clock.now()))
+        if mended:
+            events.error("repaired_at_start", found=[f"{problem.kind}: {problem.first}" for problem in mended])
         configured = model_at_hand(_model(readers, seams), seams.counter, seams.open_devices)
         batcher = configured.batcher
 
@@ -175,7 +178,7 @@ def open_engine(
             events.info("model_missing", model=seams.model.name, why=seams.missing_model)
         failpoint("engine.model_followed")
         embedders = Embedders(readers, configured, _earlier(readers, seams), seams.missing_model)
-        recover(writer, readers, stored, error_log, clock)
+        recover(writer, readers, stored, error_log, clock, is_new=migrations.FIRST in ran)
         limits = settings.chunk_limits(seams.model.max_tokens)
         own = locations.own_paths()
         sources = ConfiguredSources(writer, readers, clock)
@@ -225,7 +228,7 @@ def open_engine(
         models = Models(lambda: dimensions, follow, lambda: kb.use_search(search()))
         files = FileRepair(seams.fs, clock, writer, readers, stored)
         repair = Repair(clock, writer, own_files, files, kept, models, error_log)
-        checkup = Checkup(clock, writer, readers, own_files, repair, stop.is_set)
+        checkup = Checkup(clock, writer, readers, own_files, repair, mended, stop.is_set)
         kb = KnowledgeBase(clock, writer, readers, search(), adding, stored, retention, checkup, compaction)
         processor = Processor(parts)
 

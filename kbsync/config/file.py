@@ -110,13 +110,22 @@ def set_embedder(config_file: str, embedder: str) -> None:
         _replace(config_file, tomlkit.dumps(document))
 
 
-def place(config_file: str, text: str) -> bool:
-    """Write a whole configuration where there is none yet, and return whether that was so. Raises as edits do."""
+def place(config_file: str, text: str, over: str | None = None) -> bool:
+    """Write a whole configuration where there is none yet, or none but `over`, and return whether that was so.
+
+    Raises as edits do.
+    """
     with _alone(config_file):
-        if is_written(config_file):
+        if is_written(config_file) and text_of(config_file) != over:
             return False
         _replace(config_file, text)
         return True
+
+
+def text_of(config_file: str) -> str:
+    """Return what a configuration's file holds, whatever that is."""
+    with open(config_file, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def remove_source(config_file: str, path: str) -> str:

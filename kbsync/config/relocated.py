@@ -58,6 +58,23 @@ def differences(here: str, there: str) -> list[str]:
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
+def lacking(here: str, there: str) -> str:
+    """Return the `[[sources]]` of the second configuration that the first does not name, as TOML to write into it.
+
+    "" where there are none, or where one of them is no TOML.
+    """
+    try:
+        one, other = _sources(tomllib.loads(here)), _sources(tomllib.loads(there))
+    except ValueError:
+        return ""
+    named = {_leads_to(str(entry.get("path"))) for entry in one}
+    entries = tomlkit.aot()
+    for entry in other:
+        if _leads_to(str(entry.get("path"))) not in named:
+            entries.append(tomlkit.item(entry))
+    return tomlkit.dumps({"sources": entries}).strip() if entries else ""
+
+
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
         if isinstance(value, dict):

@@ -251,7 +251,8 @@ class Daemon:
             self.wants_restart |= self._model_changed() or (asked and embedders.missing is None)
 
     def _follow(self, settings: Settings, *, forget: bool = True) -> None:
-        begun, ended = self.sources.follow(settings, forget=forget)
+        # What is read again at every start must not end there for what is made anew from the text.
+        begun, ended = self.kb.checkup.in_spite_of_full_text(lambda: self.sources.follow(settings, forget=forget))
         for source in ended:
             self.loops.watchers.end(source.id)
             if self.sources.by_id(source.id) is None:

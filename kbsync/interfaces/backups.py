@@ -22,9 +22,10 @@ def backup_record(written: Written) -> Record:
 
 
 def restored_record(done: Restored) -> Record:
-    """What a restore did; `sources` of `{was, path, there}`, `config`: placed, kept, unusable or none.
+    """What a restore did; `sources` of `{was, path, there}`, `config`: placed, mapped, kept, unusable or none.
 
-    As `backup_record`, and `{made_at, sources, moved, set_aside, left_behind, config, config_differs, config_error}`.
+    As `backup_record`, and `{made_at, sources, moved, set_aside, left_behind, config, config_differs, config_lacks,
+    config_error}`; `config_lacks`: TOML with the sources that a kept config.toml does not name.
     """
     backup = done.backup
     return {
@@ -34,9 +35,10 @@ def restored_record(done: Restored) -> Record:
         "moved": done.moved,
         "set_aside": shown_path(done.set_aside),
         "left_behind": backup.left_behind,
-        "config": done.config,
-        "config_differs": list(done.differences),
-        "config_error": done.config_error,
+        "config": done.configuration.outcome,
+        "config_differs": list(done.configuration.differences),
+        "config_lacks": done.configuration.lacks,
+        "config_error": done.configuration.error,
     }
 
 

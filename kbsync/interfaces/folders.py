@@ -125,7 +125,8 @@ class Folders(Ledger):
         if self._daemon is not None:
             self._daemon.reload()
         else:
-            self._engine.sources.follow(load_settings(self._engine.locations.config_file))
+            settings = load_settings(self._engine.locations.config_file)
+            self._engine.kb.checkup.in_spite_of_full_text(lambda: self._engine.sources.follow(settings))
 
 
 def _refuse_own(path: str, own: frozenset[tuple[int, int]]) -> None:

@@ -49,6 +49,9 @@ class Ledger:
             if looked is None:
                 raise
             found = looked
+        problem = engine.embedders.problem() if found.state is FileState.WAITING and found.files is None else None
+        if problem is not None:
+            found = replace(found, detail=f"{found.detail} It waits for the model: {problem}")
         return why_record(found)
 
     def _looked(self, looks: Looks, path: str) -> Explanation | None:
@@ -127,9 +130,10 @@ class Ledger:
         return self._engine.kb.listen_to_jobs(listener)
 
     def content(self, document_id: int | None = None, path: str | None = None) -> Record:
-        """Say where a document's bytes are: `{id, title, name, content_hash, copy, files, text}`.
+        """Say where a document's bytes are: `{id, title, name, content_hash, copy, damaged, files, text}`.
 
-        `copy` is kbsync's own, `files` are those that hold it; a note has its `text` instead.
+        `copy` is kbsync's own, `files` are those that hold it; a note has its `text` instead. `damaged`: what a repair
+        left of a copy that was damaged.
         Raises NotFound, also for a path of which nothing is indexed.
         """
         if document_id is None:
@@ -143,6 +147,7 @@ class Ledger:
             "name": f"{document.title}.txt" if is_note else name,
             "content_hash": document.content_hash,
             "copy": document.stored_path,
+            "damaged": [] if document.stored_path is None else self._engine.stored.aside_of([document.stored_path]),
             "files": paths,
             "text": "".join(chunk.text for chunk in chunks) if is_note else None,
         }

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kbsync.interfaces.records import Record, shown_path
-from kbsync.knowledge_base.damage import Problem
+from kbsync.knowledge_base.damage import Damage, Problem
+from kbsync.knowledge_base.rebuilt import Unread
 from kbsync.reasons import Reason
 from kbsync.store.ledger import Failures
 
@@ -22,6 +23,7 @@ _SENTENCES: dict[Reason | None, str] = {
     ),
     Reason.PERMISSION: "not readable for you: give yourself read permission",
 }
+_OF_WORDS = (Damage.FTS, Damage.FTS_MISSING, Damage.TOKENIZER, Damage.NAMES)
 _OTHER = "left alone after reading failed: `kbsync jobs retry --failed` tries again"
 
 
@@ -78,7 +80,7 @@ def of_check(problems: Sequence[Problem]) -> list[str]:
     """Say what the last check found: what a person must see to, and what was repaired by itself."""
     found = []
     for problem in problems:
-        told = f"{problem.detail} ({problem.count}, first: {problem.first})"
+        told = f"{problem.detail} {where(problem.count, problem.first)}".rstrip()
         if problem.repaired:
             found.append(" ".join(filter(None, ("Repaired by the last check:", told, problem.done))))
         else:
@@ -87,10 +89,58 @@ def of_check(problems: Sequence[Problem]) -> list[str]:
     return found
 
 
+def where(count: int, first: str) -> str:
+    """Say how often something was found, and where: `Here: document 3.` or `3 times, first: document 3.`"""
+    first = first.rstrip(".")  # a message of SQLite's, or of an error, may stand there
+    if count == 1:
+        return f"Here: {first}." if first else ""
+    return f"{count} times, first: {first}." if first else f"{count} times."
+
+
+def of_unread(unread: Unread, *, running: bool) -> list[str]:
+    """Say what is still to be read, and by whom; `running`: a daemon does it."""
+    if not unread:
+        return []
+    wanted = [
+        *_still(((unread.files, "file"), (unread.notes, "note")), "read"),
+        *_still(((unread.chunks, "chunk"),), "embedded"),
+    ]
+    told = ", ".join(wanted)
+    found = [f"The index is being built anew{':' if told else '.'}"] if unread.is_anew else []
+    if running:
+        found += [f"{told}; the daemon does it."] if told else []
+        found += _still(((unread.folders, "folder"),), "looked through.")
+    elif unread.folders:
+        found += [f"{told}."] if told else []
+        found.append("Your folders are read again when `kbsync run` runs.")
+    else:
+        found.append(f"{told}: `kbsync run` does it.")
+    return [" ".join(found)]
+
+
+def _still(counts: Sequence[tuple[int, str]], what: str) -> list[str]:
+    parts = [f"{count} {one}{'' if count == 1 else 's'}" for count, one in counts if count]
+    verb = "is" if sum(count for count, _ in counts) == 1 else "are"
+    return [f"{' and '.join(parts)} {verb} still to be {what}"] if parts else []
+
+
+def of_words(problems: Sequence[Problem], *, is_met: bool) -> list[str]:
+    """Say that words may not be found: the last check found the full-text index damaged, or somebody met with that."""
+    kinds = {problem.kind for problem in problems if not problem.repaired}
+    if not is_met and kinds.isdisjoint(_OF_WORDS):
+        return []
+    return [
+        "The full-text index is damaged: words may not be found. `kbsync check --repair` mends it, or `kbsync run` "
+        "with its check, once a day."
+    ]
+
+
 def of_engine(running: Mapping[str, object]) -> list[str]:
     """Say what stands in the way of the whole engine: a configuration, or a model, that cannot be used."""
-    found = [str(running["config_error"])] if running.get("config_error") else []
-    return [*found, *([of_model(str(running["model_error"]))] if running.get("model_error") else [])]
+    configuration, model = (str(running.get(name) or "") for name in ("config_error", "model_error"))
+    # The configuration names the model: of one that is not there both say so.
+    found = [configuration] if configuration and configuration not in model else []
+    return [*found, *([of_model(model)] if model else [])]
 
 
 def of_model(error: str) -> str:

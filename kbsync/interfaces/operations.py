@@ -102,18 +102,23 @@ class Operations(Folders):
             "notices": [
                 *self._standing_notices,
                 *self._set_aside(),
+                *self._built_anew(),
                 *self._pressing(sources),
                 *told.of_check(checked),
                 *told.of_failures(*self._engine.kb.failures(), lasting=True),
                 *told.of_engine(running),
                 *self._engine.shortcomings(),
-                *reindex_notices(reindex),
+                *reindex_notices(reindex, str(running.get("model_error"))),
             ],
         }
 
     def _set_aside(self) -> list[str]:
         told_of = self._engine.kb.set_aside(self._engine.locations.data_dir)
         return [] if told_of is None else [told_of]
+
+    def _built_anew(self) -> list[str]:
+        unread = self._engine.kb.unread()
+        return told.of_unread(unread, running=self._daemon is not None) if unread.is_anew else []
 
     def _pressing(self, sources: Sequence[Record]) -> list[str]:
         """Return the notices that a person should not have to look for."""
@@ -153,7 +158,12 @@ class Operations(Folders):
         if not found.hits and not offset:
             unmet = self._engine.kb.unmet(query, narrowing.filters(), every_version=narrowing.all_versions)
             record["hint"] = hint_of(unmet)
-        record["notices"] = self._pressing(self.sources()["sources"])
+        checkup = self._engine.kb.checkup
+        record["notices"] = [
+            *told.of_words(checkup.last(), is_met=self._daemon is None and checkup.met_damage()),
+            *self._built_anew(),
+            *self._pressing(self.sources()["sources"]),
+        ]
         return record
 
     def expand(self, path: str, *, recursive: bool, dry_run: bool = False) -> Record:
@@ -267,14 +277,20 @@ class Operations(Folders):
         return {"removed": document_record(self._engine.kb.remove_document(document_id), [])}
 
     def check(self, *, repair: bool = False) -> Record:
-        """Check that all is whole; `repair`: mend what is not. `notices` names a damaged database that is kept."""
-        if not repair:
-            return {**check_record(self._engine.kb.check()), "notices": self._set_aside()}
-        record = {**check_record(self._engine.kb.repair()), "notices": self._set_aside()}
-        self._engine.work.ring()
-        if self._daemon is None:
+        """Check that all is whole; `repair`: mend what is not. `notices` names a damaged database that is kept.
+
+        `unread`: what a rebuild or this repair leaves to be read, a sentence; None where that is nothing.
+        """
+        kb = self._engine.kb
+        record = check_record(kb.repair() if repair else kb.check())
+        if repair and self._daemon is None:
             self._engine.reindexing.fill_gaps()
-        return record
+        unread = kb.unread()
+        if repair:
+            self._engine.work.ring()
+        is_left = unread.is_anew or any(problem["repaired"] for problem in record["problems"])
+        sentences = told.of_unread(unread, running=self._daemon is not None) if is_left else []
+        return {**record, "unread": sentences[0] if sentences else None, "notices": self._set_aside()}
 
     def backup(self, path: str) -> Record:
         """Write a backup to a folder that is new or empty, as `backup_record`. Raises UsageError and RetryLater."""

@@ -156,15 +156,18 @@ def reindex_record(status: ReindexStatus) -> Record:
     return record
 
 
-def reindex_notices(reindex: Record) -> list[str]:
-    """Say that another model than the configured one answers, and why the index is not being made anew."""
+def reindex_notices(reindex: Record, told: str | None = None) -> list[str]:
+    """Say that another model than the configured one answers, and why the index is not being made anew.
+
+    `told`: the error that was told already.
+    """
     found = []
     if reindex["live_model_name"] not in ("", reindex["model_name"]):
         found.append(
             f"The index is being made anew for {reindex['model_name']}: {reindex['chunks_done']} of "
             f"{reindex['chunks_total']} chunks. Until then search uses what {reindex['live_model_name']} made."
         )
-    if reindex["error"]:
+    if reindex["error"] and reindex["error"] != told:
         found.append(f"Making the index anew waits: {reindex['error']}")
     return found
 

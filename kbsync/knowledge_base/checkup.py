@@ -6,13 +6,14 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import TypeVar
 
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.errors import DatabaseDamaged, RetryLater, StorageUnavailable
+from kbsync.errors import DatabaseDamaged, IndexDamaged, RetryLater, StorageUnavailable
 from kbsync.failpoints import failpoint
-from kbsync.knowledge_base import integrity, own_files
+from kbsync.knowledge_base import integrity, own_files, repair_rows
 from kbsync.knowledge_base.damage import SENTENCES, Damage, Problem
 from kbsync.knowledge_base.own_files import OwnFiles
 from kbsync.knowledge_base.repair import Outcome, Repair
@@ -24,6 +25,8 @@ from kbsync.store.writer import Readers, Writer
 
 log = structlog.stdlib.get_logger(__name__)
 
+T = TypeVar("T")
+
 _DAY_S = 86400.0
 # Damage hides behind damage: what a missing table is missing shows when it is there again.
 _ROUNDS = 4
@@ -34,7 +37,10 @@ _CORRUPT_HINT = (
 
 
 class Checkup:
-    """Any thread may ask; one check or repair runs at a time. `stopping` says that the process is to end."""
+    """Any thread may ask; one check or repair runs at a time. `stopping` says that the process is to end.
+
+    `mended`: what was mended already while the database was opened; the next check tells of it.
+    """
 
     def __init__(
         self,
@@ -43,6 +49,7 @@ class Checkup:
         readers: Readers,
         files: OwnFiles,
         repair: Repair,
+        mended: Sequence[Problem],
         stopping: Callable[[], bool],
     ) -> None:
         self._clock = clock
@@ -50,6 +57,7 @@ class Checkup:
         self._readers = readers
         self._files = files
         self._repair = repair
+        self._untold = list(mended)
         self._stopping = stopping
         self._one = threading.Lock()
 
@@ -60,8 +68,7 @@ class Checkup:
         """
         with self._one:
             problems, _ = self._found(self._unpaced, None)
-            self._record(problems, None)
-        return problems
+            return self._record(problems, None)
 
     def repair(self) -> list[Problem]:
         """Mend all that is wrong and return it, each kind with what became of it. Raises RetryLater."""
@@ -98,6 +105,15 @@ class Checkup:
             detail = f"{Damage.FTS}: {SENTENCES[Damage.FTS]} It was made anew from the text."
             self._writer.run(lambda connection: events.record(connection, "repaired", now, detail=detail))
         return True
+
+    def in_spite_of_full_text(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns; it is done once more where a full-text index that it met had to be made anew."""
+        try:
+            return work()
+        except IndexDamaged as error:
+            self.mend_full_text()
+            self._untold.append(repair_rows.mended_at_start(Damage.FTS, [error.message]))
+            return work()
 
     def last(self) -> list[Problem]:
         """Return what the last check found, with what became of it."""
@@ -150,11 +166,13 @@ class Checkup:
             now, _ = self._found(pace, cursor)
         left = _left(before, now)
         problems = [_told(problem, left.get(kind), outcomes.get(kind)) for kind, problem in before.items()]
-        self._record(problems, following)
-        return problems
+        return self._record(problems, following)
 
-    def _record(self, problems: list[Problem], following: str | None) -> None:
-        now = self._clock.now()
+    def _record(self, found: Sequence[Problem], following: str | None) -> list[Problem]:
+        """Write down what a check found and return it, with what had been mended before and was not told yet."""
+        now, kinds = self._clock.now(), {problem.kind for problem in found}
+        problems = [*(before for before in self._untold if before.kind not in kinds), *found]
+        self._untold = []
         is_whole = all(problem.repaired for problem in problems)
 
         def record(connection: Connection) -> None:
@@ -164,7 +182,7 @@ class Checkup:
                 meta.put(connection, meta.CHECKED, written)
             if following is not None and (meta.get(connection, meta.STORED_SCRUB) or "") != following:
                 meta.put(connection, meta.STORED_SCRUB, following)
-            for problem in problems:
+            for problem in found:
                 if problem.repaired:
                     events.record(
                         connection, "repaired", now, detail=f"{problem.kind}: {problem.detail} {problem.done}"
@@ -176,6 +194,7 @@ class Checkup:
             self._writer.run(record)
         except (DatabaseDamaged, StorageUnavailable) as error:
             log.error("check_not_recorded", error=str(error))
+        return problems
 
 
 def last_problems(connection: Connection) -> list[Problem]:

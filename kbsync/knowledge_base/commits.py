@@ -144,7 +144,8 @@ def _placed(
             raise RetryLater(Reason.IO, f"The stored copy of {origin.path} was removed at the same moment.")
         documents.set_stored_path(connection, document_id, stored_path, os.path.basename(as_text(origin.path or "")))
     if job.kind == "staged":
-        files.take_back(connection, content_hash)
+        for source_id, path in files.take_back(connection, content_hash):
+            events.record(connection, "taken_back", now, source_id=source_id, path=path, document_id=document_id)
     if job.kind == "staged" and origin.path is not None:
         _follow_again(connection, origin.path, now)
     if judged is not None and job.source_id is not None:

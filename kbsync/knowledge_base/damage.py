@@ -37,6 +37,7 @@ class Damage(StrEnum):
     PATHS_GHOST = "paths_ghost"
     PATHS_TWICE = "paths_twice"
     LEDGER = "ledger"
+    EXCLUSIONS = "exclusions"
     # the queue
     JOBS_STUCK = "jobs_stuck"
     JOBS_TWICE = "jobs_twice"
@@ -73,6 +74,7 @@ SENTENCES: dict[Damage, str] = {
     Damage.PATHS_GHOST: "Documents are shown at paths of which nothing is known any more.",
     Damage.PATHS_TWICE: "Paths hold two documents at once.",
     Damage.LEDGER: "Of files another content is remembered than they hold.",
+    Damage.EXCLUSIONS: "Files that you removed are not known as such any more: they would come back.",
     Damage.JOBS_STUCK: "Jobs count as worked on, and nobody works on them: they would never end.",
     Damage.JOBS_TWICE: "Files wait in the queue more than once.",
     Damage.STAGED_GONE: "What was added waits to be read, and its copy is gone.",

@@ -108,7 +108,9 @@ class Embedders:
             return QueryEmbedder(absent, 0 if live is None else live.id, lambda: True, frozenset())
         batcher = at_hand.batcher
         # One that failed is asked all the same: it says why.
-        return QueryEmbedder(batcher, live.id, lambda: batcher.ready or batcher.error is not None, at_hand.languages)
+        return QueryEmbedder(
+            batcher, live.id, lambda: batcher.ready or batcher.error is not None, at_hand.languages, self.problem
+        )
 
     def load_for_queries(self, timeout: float) -> None:
         """Load the model of the live vectors, for a command that searches; wait up to `timeout` seconds for it."""

@@ -40,11 +40,14 @@ def abandon(locations: Locations) -> None:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def decide(locations: Locations, stamp: str) -> None:
-    """Say that `restoring/` is whole: from now on it counts. `stamp` names the folder that is set aside."""
+def decide(locations: Locations, stamp: str, configuration: str | None = None) -> None:
+    """Say that `restoring/` is whole: from now on it counts. `stamp` names the folder that is set aside.
+
+    `configuration`: the text of the config.toml here that the new one may take the place of; None: of none.
+    """
     new = locations.restoring_dir
     aside = _free(locations.data_dir, f"before-restore-{stamp}")
-    copies.write_file(os.path.join(new, "deciding"), json.dumps({"aside": aside}).encode())
+    copies.write_file(os.path.join(new, "deciding"), json.dumps({"aside": aside, "over": configuration}).encode())
     copies.sync_tree(new)
     failpoint("restore.deciding")
     os.rename(os.path.join(new, "deciding"), os.path.join(new, _DECIDED))
@@ -68,7 +71,8 @@ def finish(locations: Locations) -> str | None:
         abandon(locations)
         return None
     with open(os.path.join(new, _DECIDED), encoding="utf-8") as file:
-        aside = os.path.join(data, json.load(file)["aside"])
+        decided = json.load(file)
+    aside = os.path.join(data, decided["aside"])
     for part in PARTS:
         if not os.path.lexists(os.path.join(new, part)):
             continue  # it is in its place already
@@ -83,7 +87,7 @@ def finish(locations: Locations) -> str | None:
     config = os.path.join(new, CONFIG)
     if os.path.exists(config):
         with open(config, encoding="utf-8") as file:
-            place(locations.config_file, file.read())
+            place(locations.config_file, file.read(), decided.get("over"))
         failpoint("restore.config_placed")
     # First what says that there is something to do.
     os.unlink(os.path.join(new, _DECIDED))

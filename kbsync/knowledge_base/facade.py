@@ -23,7 +23,19 @@ from kbsync.reasons import FileState, Reason
 from kbsync.search.filters import unmatched
 from kbsync.search.hybrid import Search
 from kbsync.search.query import parse
-from kbsync.store import chunks, documents, events, files, jobs, ledger, maintenance, meta, origins, sources
+from kbsync.store import (
+    chunks,
+    documents,
+    events,
+    files,
+    jobs,
+    ledger,
+    maintenance,
+    meta,
+    origins,
+    sources,
+    waiting_jobs,
+)
 from kbsync.store.chunks import StoredChunk
 from kbsync.store.connection import Connection
 from kbsync.store.documents import Document
@@ -137,6 +149,7 @@ class KnowledgeBase:
             document = documents.by_id(connection, document_id)
             if document is None:
                 raise _no_document(document_id)
+            left_out: dict[str, int] = {}
             for path in origins.live_source_paths(connection, document_id):
                 row = files.by_path(connection, path)
                 known = None if row is None else files.known(connection, row.source_id, row.path)
@@ -152,6 +165,7 @@ class KnowledgeBase:
                         now,
                     )
                     files.set_removed(connection, row.source_id, row.path, document.content_hash)
+                    left_out[path] = row.source_id
                     live = jobs.live_of_path(connection, row.source_id, row.path)
                     if live is not None:  # its file changed a moment ago: that version is not wanted either
                         jobs.end(connection, live[0], "skipped", now, reason=Reason.REMOVED_BY_YOU)
@@ -159,7 +173,15 @@ class KnowledgeBase:
             documents.delete(connection, document_id)
             failpoint("removal.deleted")
             for place in places or [None]:
-                events.record(connection, "removed", now, path=place, document_id=document_id, detail=document.title)
+                events.record(
+                    connection,
+                    "removed",
+                    now,
+                    source_id=left_out.get(place or ""),  # by which a ledger that lost it is put right
+                    path=place,
+                    document_id=document_id,
+                    detail=document.title,
+                )
             return document
 
         document = self._writer.run(remove)
@@ -219,8 +241,9 @@ class KnowledgeBase:
         return self._readers.read(maintenance.size_bytes)
 
     def waiting_for_room(self) -> int:
-        """Return how many jobs wait for room on our own disk."""
-        return self._readers.read(lambda connection: jobs.waiting_for(connection, Reason.NO_SPACE))
+        """Return how many jobs wait for room on our own disk, those left out that are tried again by now."""
+        now = self._clock.now()
+        return self._readers.read(lambda connection: waiting_jobs.waiting_for(connection, Reason.NO_SPACE, now))
 
     def unsettled(self) -> int:
         """Return how many jobs are queued or processing, those of paused sources left out."""
@@ -279,11 +302,15 @@ class KnowledgeBase:
         """Say that the database was damaged and built anew, as long as the damaged file is kept; None else."""
         return rebuilt.notice(self._readers.read(rebuilt.read), data_dir)
 
+    def unread(self) -> rebuilt.Unread:
+        """Return what is still to be read, after a rebuild or for a repair."""
+        return self._readers.read(rebuilt.unread)
+
     def prune(self) -> None:
-        """Forget ended jobs and events that are old or too many, and what a rebuild needed until now."""
+        """Forget ended jobs and events that are old or too many, and what a rebuild or a repair needed until now."""
         now = self._clock.now()
         self._writer.run(lambda connection: maintenance.prune(connection, now))
-        if self._readers.read(rebuilt.is_settling):
+        if self._readers.read(lambda connection: rebuilt.is_settling(connection) or rebuilt.keeps_vectors(connection)):
             self._writer.run(lambda connection: rebuilt.end_settling(connection, now))
 
 

@@ -42,6 +42,7 @@ _QUESTIONS: tuple[tuple[Damage, Question], ...] = (
     (Damage.PATHS_GHOST, integrity.paths_ghost),
     (Damage.PATHS_TWICE, integrity.paths_twice),
     (Damage.LEDGER, integrity.ledger),
+    (Damage.EXCLUSIONS, integrity.exclusions),
     (Damage.JOBS_STUCK, integrity.jobs_stuck),
     (Damage.JOBS_TWICE, integrity.jobs_twice),
 )

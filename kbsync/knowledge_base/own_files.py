@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kbsync.errors import KbsyncError, RetryLater
 from kbsync.filesystem import RealFileSystem, as_text
@@ -66,7 +66,19 @@ class OwnFiles:
             Damage.CONVERSIONS: [as_text(path) for path in unreadable],
         }
         problems = [problem_of(kind, Found(len(where), where[0])) for kind, where in found.items() if where]
-        return problems, following
+        return [self._advised(problem) for problem in problems], following
+
+    def advice(self) -> str:
+        """Say what a person can do about documents whose stored copy is gone, and where what is left of it lies."""
+        aside = self._stored.aside_of([copy.path for copy in self.gone()])
+        kept = f" What is left of them lies in {as_text(os.path.dirname(aside[0]))}." if aside else ""
+        return f"Add the file once more; or `kbsync documents remove` takes the document out.{kept}"
+
+    def _advised(self, problem: Problem) -> Problem:
+        if problem.kind != Damage.STORED_GONE:
+            return problem
+        anew = "Where the file is still there, `kbsync check --repair` takes the copy anew from it."
+        return replace(problem, hint=f"{anew} {self.advice()}")
 
     def gone(self) -> list[StoredCopy]:
         """Return the documents whose stored copy is not there."""
@@ -140,7 +152,7 @@ class OwnFiles:
 
 def told(copy: StoredCopy) -> str:
     """Return how a stored copy is told to people."""
-    return f"document {copy.document_id} ({as_text(copy.path)})"
+    return f"document {copy.document_id}, {as_text(copy.path)}"
 
 
 def is_right(copy: StoredCopy, pace: Pace) -> bool:

@@ -147,7 +147,10 @@ def _free_name(database: str, now: float) -> str:
 def _set_aside(database: str, aside: str) -> None:
     """Rename the database and what belongs to it; what an earlier try has moved already stays where it is."""
     for ending in damage.COMPANIONS:
-        _move(database + ending, aside + ending)
+        if ending == "-shm":
+            _discard(database + ending)  # made of the log, and never read again
+        else:
+            _move(database + ending, aside + ending)
         failpoint("rebuild.moving")
     sync_folder(os.path.dirname(database))
 
@@ -159,10 +162,14 @@ def _move(path: str, to: str) -> None:
 
 def _remove(database: str) -> None:
     for ending in damage.COMPANIONS:
-        try:
-            os.unlink(database + ending)
-        except FileNotFoundError:
-            pass  # nothing was made yet
+        _discard(database + ending)
+
+
+def _discard(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass  # nothing was made yet, or an earlier try has removed it
 
 
 def _build(
@@ -295,6 +302,7 @@ class _Rebuilding:
             whole=over.count,
             lost=len(lost),
             unplaced=over.unplaced(),
+            nothing_read=found.is_nothing and not vectors.count_salvaged(connection),
         )
         events.record(connection, "rebuilt", now, detail=f"{why}; {rebuilt.told(came_of_it)}; set aside: {aside}")
         rebuilt.write(connection, came_of_it)

@@ -14,15 +14,25 @@ from kbsync.knowledge_base import commits, rebuilt
 from kbsync.knowledge_base.discarding import discard_promised
 from kbsync.log import ErrorLog
 from kbsync.store import documents, jobs
+from kbsync.store.copies import hash_file
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
 
 log = structlog.stdlib.get_logger(__name__)
 
 
-def recover(writer: Writer, readers: Readers, stored: StoredFiles, error_log: ErrorLog, clock: Clock) -> None:
-    """Put back what a dead process was working on, and remove the copies that it left half stored."""
+def recover(
+    writer: Writer, readers: Readers, stored: StoredFiles, error_log: ErrorLog, clock: Clock, *, is_new: bool = False
+) -> None:
+    """Put back what a dead process was working on, and remove the copies that it left half stored.
+
+    `is_new`: the database was just made. What lies staged then was sent to one that somebody deleted, and may be the
+    only copy: it goes among the stored ones.
+    """
     now = clock.now()
+    for path in stored.staged() if is_new else ():
+        content_hash, _size = hash_file(path)
+        stored.store(path, content_hash, os.path.basename(path))
     for path, message in writer.run(lambda connection: commits.recover(connection, now)):
         error_log.record(path, message, now)
     failpoint("recovery.requeued")

@@ -7,7 +7,6 @@ repair that is interrupted is simply begun again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +24,12 @@ from kbsync.store.writer import Writer
 
 _REBUILT = "It was made anew from the text."
 _READ_AGAIN = "Their files are read again; the daemon does it."
+# Of a ledger that lost rows nobody knows which others it lost.
+_MAY_COME_BACK = "Files that you removed longer ago than the history tells may come back: remove them once more."
+_OF_NOTES = (
+    "The text of notes {} is there, but not in one piece, and was left as it is; what remains of it is in the table "
+    "`chunks`. Bring back a backup, or write them down once more."
+)
 _BY_HAND = "`kbsync check --repair` has the next start set the database aside, and the index is built anew."
 
 
@@ -82,6 +87,7 @@ class Repair:
             ({Damage.ROW_IDS}, "repair.row_ids", self._row_ids),
             ({Damage.VECTOR_TABLES}, "repair.vector_tables", self._vector_tables),
             ({Damage.DOCUMENTS_UNEXPLAINED}, "repair.explained", self._explained),
+            ({Damage.EXCLUSIONS}, "repair.exclusions", self._exclusions),
             (
                 {Damage.PATHS_MISSING, Damage.PATHS_GHOST, Damage.PATHS_TWICE, Damage.LEDGER},
                 "repair.paths",
@@ -156,22 +162,40 @@ class Repair:
     def _references(self) -> Outcome:
         now = self._clock.now()
 
-        def drop(connection: Connection) -> None:
+        def drop(connection: Connection) -> tuple[int, list[int]]:
             repair_documents.make_cut_off_anew(connection)  # before what tells of them goes
-            repair_documents.read_again(connection, mending.drop_orphans(connection), now)
+            notes, left = repair_documents.bring_notes_back(connection, now)
+            failpoint("repair.notes_back")
+            repair_documents.read_again(connection, mending.drop_orphans(connection, left), now)
+            return notes, left
 
-        self._writer.run(drop)
-        return Outcome("What hung on rows that are gone was deleted; files that it came from are read again.")
+        notes, left = self._writer.run(drop)
+        done = "What hung on rows that are gone was deleted; files that it came from are read again."
+        if notes:
+            back = _counted(notes, "note whose row was lost is", "notes whose row was lost are")
+            done = f"{back} back, with text and title. {done}"
+        return Outcome(done, _OF_NOTES.format(", ".join(map(str, left))) if left else "")
 
     def _explained(self) -> Outcome:
         now = self._clock.now()
         given, gone = self._writer.run(lambda connection: repair_documents.explain(connection, now))
         return Outcome(f"{given} got one from the ledger, history or their copy; {gone} that nothing tells of went.")
 
+    def _exclusions(self) -> Outcome:
+        count = len(self._writer.run(repair_documents.leave_out_again))
+        again = _counted(count, "file is", "files are")
+        return Outcome(f"{again} left out again at the old place; what was moved since may come back.")
+
     def _paths(self) -> Outcome:
         now = self._clock.now()
-        count = self._writer.run(lambda connection: repair_documents.mend_ledger(connection, now))
-        return Outcome(_READ_AGAIN if count else "They agree again: each holds what is there, or nothing.")
+
+        def mend(connection: Connection) -> tuple[bool, int]:
+            has_lost_rows = bool(mending.ghosts(connection))
+            return has_lost_rows, repair_documents.mend_ledger(connection, now)
+
+        has_lost_rows, count = self._writer.run(mend)
+        done = _READ_AGAIN if count else "They agree again: each holds what is there, or nothing."
+        return Outcome(f"{done} {_MAY_COME_BACK}" if has_lost_rows else done)
 
     def _states(self) -> Outcome:
         self._writer.run(mending.follow_origins)
@@ -196,11 +220,12 @@ class Repair:
         missing, mended = self._writer.run(mend)
         said = []
         if missing:
-            said.append(f"{missing} are embedded anew; the daemon does it.")
+            said.append(f"{_counted(missing, 'is', 'are')} embedded anew; the daemon does it.")
         if mended.queued:
-            said.append(f"{mended.queued} documents are made anew from their file or copy; the daemon does it.")
+            queued = _counted(mended.queued, "document is", "documents are")
+            said.append(f"{queued} made anew from the file or copy; the daemon does it.")
         if mended.mended:
-            said.append(f"{mended.mended} were mended from what is there.")
+            said.append(f"{_counted(mended.mended, 'was', 'were')} mended from what is there.")
         numbers = ", ".join(map(str, mended.left))
         hint = (
             f"There is nothing to read {numbers} anew from: `kbsync documents remove` takes it out." if numbers else ""
@@ -224,7 +249,7 @@ class Repair:
 
     def _unclaimed(self) -> Outcome:
         taken, aside, left = self._files.take_in(self._own_files.unclaimed())
-        done = [f"{taken} are taken in as added anew; the daemon does it."] if taken else []
+        done = [f"{_counted(taken, 'is', 'are')} taken in as added anew; the daemon does it."] if taken else []
         done += [f"What is damaged lies in {place} now." for place in aside]
         hint = f"These cannot be taken in, move them away where they are not wanted: {', '.join(left)}" if left else ""
         return Outcome(" ".join(done), hint)
@@ -234,14 +259,11 @@ class Repair:
         for path in unreadable:
             self._kept.discard(path)
         whole = self._files.mend_copies([*self._own_files.gone(), *damaged])
-        done = [f"{whole} were taken anew from a file with the same bytes."] if whole else []
+        done = [f"{_counted(whole, 'was', 'were')} taken anew from a file with the same bytes."] if whole else []
         if unreadable:
-            done.append(f"{len(unreadable)} conversions were removed; they are made again when they are needed.")
-        left = self._own_files.gone()
-        aside = self._files.stored.aside_of([copy.path for copy in left])
-        kept = f" What is left of them lies in {os.path.dirname(aside[0])}." if aside else ""
-        hint = f"Add the file once more; or `kbsync documents remove` takes the document out.{kept}"
-        return Outcome(" ".join(done), hint)
+            removed = _counted(len(unreadable), "conversion was", "conversions were")
+            done.append(f"{removed} removed; what is needed is made again.")
+        return Outcome(" ".join(done), self._own_files.advice())
 
     def mend_full_text(self) -> None:
         """Make the full-text indexes anew at once, for somebody met with their damage. Raises RetryLater."""
@@ -254,6 +276,10 @@ class Repair:
 
         self._writer.run(mend)
         failpoint("repair.full_text_at_once")
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 _OF_VECTORS = (Damage.VECTORS_MISSING, Damage.VECTORS_EXTRA, Damage.VECTORS_BAD, Damage.VECTORS_STALE)

@@ -13,10 +13,12 @@ from itertools import product
 from kbsync import ingest
 from kbsync.filesystem import as_text
 from kbsync.model import Origin, Priority
+from kbsync.pipelines import note
 from kbsync.pipelines.enrich import enriched_text
 from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
 from kbsync.store import chunks, documents, events, files, integrity, jobs, mending, origins, sources
+from kbsync.store.chunks import StoredChunk
 from kbsync.store.connection import Connection
 from kbsync.store.documents import Document
 
@@ -120,6 +122,50 @@ def make_cut_off_anew(connection: Connection) -> None:
     )
 
 
+def bring_notes_back(connection: Connection, now: float) -> tuple[int, list[int]]:
+    """Make the rows of notes again whose text is there and stands nowhere else: its chunk holds their title too.
+
+    Return (how many came back, those of which the text is not in one piece).
+    """
+    count, left = 0, []
+    for document_id in mending.notes_without_row(connection):
+        stored = chunks.of_document(connection, document_id)
+        if len(stored) != 1:
+            left.append(document_id)
+            continue
+        title, text = _note_of(connection, stored[0])
+        content_hash = ingest.note_hash(title, text)
+        if documents.by_hash(connection, content_hash) is not None:
+            continue  # it was written down once more meanwhile
+        documents.bring_back_note(
+            connection,
+            document_id,
+            title,
+            "content" if title == note.note_title(text) else "hand",
+            content_hash,
+            len(text.encode("utf-8", "surrogatepass")),
+            ingest.NOTE_CONVERTER,
+            now,
+        )
+        mending.set_chunk_text(connection, stored[0].id, text, enriched_text(title, None, text))
+        mending.close_gaps(connection, document_id, is_whole=True)
+        origins.add(connection, document_id, Origin("note", None, None), now)
+        origins.refresh_state(connection, document_id)
+        count += 1
+    return count, left
+
+
+def _note_of(connection: Connection, chunk: StoredChunk) -> tuple[str, str]:
+    """Return (title, text) of a note by its chunk; where the two texts of that disagree, what was embedded counts."""
+    tail = f"\n\n{chunk.text}"
+    if chunk.enriched_text.endswith(tail):
+        return chunk.enriched_text.removesuffix(tail), chunk.text
+    if mending.proves(connection, chunk.id, chunk.enriched_text):
+        title, _, text = chunk.enriched_text.partition("\n\n")
+        return title, text
+    return note.note_title(chunk.text), chunk.text
+
+
 def _can_be_read(connection: Connection, document: Document) -> bool:
     if document.stored_path is not None:
         return os.path.exists(document.stored_path)
@@ -199,6 +245,14 @@ def mend_ledger(connection: Connection, now: float) -> int:
         mending.set_source(connection, origin_id, roots[root])
         paths.append((roots[root], raw))
     return read_again(connection, paths, now)
+
+
+def leave_out_again(connection: Connection) -> list[str]:
+    """Leave out what a person removed, where history tells of it and the ledger has forgotten it; return the paths."""
+    forgotten = events.forgotten_removals(connection)
+    for source_id, path, at in forgotten:
+        files.account(connection, source_id, path, None, FileState.SKIPPED, Reason.REMOVED_BY_YOU, "", at)
+    return [path for _, path, _ in forgotten]
 
 
 # ---- the queue ----

@@ -5,8 +5,12 @@ Each function is one step of knowledge_base/repair: it gets the writing connecti
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from kbsync.failpoints import failpoint
-from kbsync.knowledge_base.damage import Damage
+from kbsync.filesystem import as_text
+from kbsync.knowledge_base import repair_documents
+from kbsync.knowledge_base.damage import SENTENCES, Damage, Problem
 from kbsync.store import events, mending, meta, reindexes, schema_objects, vector_integrity, vectors
 from kbsync.store.connection import Connection
 
@@ -39,11 +43,12 @@ def mend_schema(connection: Connection, now: float) -> list[str]:
     return left
 
 
-def mend_at_start(connection: Connection, dimensions: dict[str, int], now: float) -> list[str]:
+def mend_at_start(connection: Connection, dimensions: dict[str, int], now: float) -> list[Problem]:
     """Make the form of the database whole before anything is asked of it; return what was wrong, [] for a good one."""
+    left = []
     differences = schema_objects.differences(connection)
     if differences:
-        mend_schema(connection, now)
+        left = mend_schema(connection, now)
     unreadable = mending.unreadable_full_text(connection)
     if unreadable:
         mending.rebuild_full_text(connection)
@@ -53,10 +58,40 @@ def mend_at_start(connection: Connection, dimensions: dict[str, int], now: float
     if wrong:
         mending.make_vector_tables(connection, dimensions, now)
         mend_vectors(connection)
-    found = [*map(str, differences), *(f"table {name} (unreadable)" for name in unreadable), *wrong]
-    for one in found:
-        events.record(connection, "repaired", now, detail=f"{Damage.SCHEMA}: {one}")
-    return found
+    mended: dict[Damage, list[str]] = {
+        Damage.SCHEMA: [one for one in map(str, differences) if one not in left],
+        Damage.FTS: [name for name in unreadable if name == "chunks_fts"],
+        Damage.NAMES: [name for name in unreadable if name == "names_fts"],
+        Damage.VECTOR_TABLES: wrong,
+    }
+    return _recorded(connection, mended, now)
+
+
+def is_forgetful(connection: Connection) -> bool:
+    """Return whether history tells of what a person removed, and the ledger does not."""
+    return bool(events.forgotten_removals(connection))
+
+
+def leave_out_at_start(connection: Connection, now: float) -> list[Problem]:
+    """Leave out again what a person removed, as the check does; return what was wrong.
+
+    The first walk may be quicker than any check: what it read in again, nobody would know as removed any more.
+    """
+    paths = repair_documents.leave_out_again(connection)
+    return _recorded(connection, {Damage.EXCLUSIONS: [as_text(path) for path in paths]}, now)
+
+
+def _recorded(connection: Connection, mended: Mapping[Damage, Sequence[str]], now: float) -> list[Problem]:
+    for kind, found in mended.items():
+        for one in found:
+            events.record(connection, "repaired", now, detail=f"{kind}: {one}")
+    return [mended_at_start(kind, found) for kind, found in mended.items() if found]
+
+
+def mended_at_start(kind: Damage, found: Sequence[str]) -> Problem:
+    """Return what is told of a damage that was mended while the database was opened."""
+    done = "It was mended when the database was opened."
+    return Problem(kind, SENTENCES[kind], len(found), found[0], repaired=True, done=done)
 
 
 def mend_vectors(connection: Connection) -> tuple[int, list[int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +16,7 @@ import structlog
 
 from kbsync.clock import Clock
 from kbsync.config import relocated
+from kbsync.config.file import text_of
 from kbsync.config.locations import Locations
 from kbsync.config.settings import is_written, load_settings
 from kbsync.errors import ConfigurationError, KbsyncError, RetryLater, StorageUnavailable, UsageError
@@ -34,7 +35,7 @@ from kbsync.store.writer import Readers, Writer
 log = structlog.stdlib.get_logger(__name__)
 
 # What became of the backup's config.toml.
-ConfigOutcome = Literal["placed", "kept", "unusable", "none"]
+ConfigOutcome = Literal["placed", "mapped", "kept", "unusable", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +66,31 @@ class Backup:
 
 
 @dataclass(frozen=True, slots=True)
+class Configuration:
+    """What becomes of the backup's config.toml.
+
+    `placed` (it is the one here now), `mapped` (the one here said the same, and names its folders where they lie now),
+    `kept` (the one here was left; `differences` names the settings in which the two differ, `lacks` is TOML with the
+    sources that it does not name), `unusable` (`error` says why) or `none`. `over`: the text whose place is taken.
+    """
+
+    outcome: ConfigOutcome
+    differences: tuple[str, ...] = ()
+    lacks: str = ""
+    error: str | None = None
+    over: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What a restore did. `set_aside`: the folder with what was there before, None where nothing was.
 
-    `config`: `placed` (config.toml comes from the backup), `kept` (the one here was left; `differences` names the
-    settings in which the two differ), `unusable` (`config_error` says why) or `none`. `moved`: how many files of
-    sources lie elsewhere now.
+    `moved`: how many files of sources lie elsewhere now.
     """
 
     backup: Backup
     set_aside: str | None
-    config: ConfigOutcome
-    differences: tuple[str, ...]
-    config_error: str | None
+    configuration: Configuration
     moved: int
     seconds: float
 
@@ -101,6 +114,13 @@ def look(locations: Locations, folder: str, maps: Sequence[str], fs: FileSystem)
     listed = ", ".join(as_text(path) for path in rows) or "none"
     old_home, new_home = found.home, os.path.expanduser("~")
     rules = rules_of(maps, known, old_home, new_home, hint=f"Its sources are: {listed}.")
+    for rule in rules:
+        if not os.path.exists(rule.new):
+            new = as_text(os.fsdecode(rule.new))
+            raise UsageError(
+                f"There is no {new} here, which --map names for {as_text(os.fsdecode(rule.old))}.",
+                hint="Look how it is spelt; or make that folder, or plug its disk in, first. Nothing was changed.",
+            )
     # What is followed has its real path, whatever links lead to it.
     path_map = PathMap(Rule(rule.old, os.fsencode(os.path.realpath(os.fsdecode(rule.new)))) for rule in rules)
     roots = tuple(_root(fs, path, path_map, identity) for path, identity in rows.items())
@@ -125,14 +145,14 @@ def restore(locations: Locations, backup: Backup, clock: Clock) -> Restored:
             moved = _prepare(locations, backup, os.path.join(new, DATABASE), clock.now())
             failpoint("restore.prepared")
             configuration = _configuration(locations, backup, new)
-            exchange.decide(locations, time.strftime("%Y%m%d-%H%M%S", time.localtime(clock.now())))
+            exchange.decide(locations, time.strftime("%Y%m%d-%H%M%S", time.localtime(clock.now())), configuration.over)
         except BaseException:
             exchange.abandon(locations)
             raise
         aside = exchange.finish(locations)
     except OSError as error:
         raise _failed(locations, error) from error
-    return Restored(backup, aside, *configuration, moved, clock.monotonic() - begun)
+    return Restored(backup, aside, configuration, moved, clock.monotonic() - begun)
 
 
 def carry_through(locations: Locations) -> str | None:
@@ -159,10 +179,14 @@ def carry_through(locations: Locations) -> str | None:
 
 
 def hint_to_map(backup: Backup) -> str:
-    """Return what to say to `--map` for the sources that are not where they were."""
+    """Return what to say to `--map` for the sources that are not where they were.
+
+    A folder is proposed only where all that it would be said for is there.
+    """
     home, here = backup.manifest.home, os.path.expanduser("~")
     missing = [root.was for root in backup.roots if root.there == "absent"]
-    if home != here and missing and all(path == home or path.startswith(home.rstrip("/") + "/") for path in missing):
+    homes = PathMap([Rule(os.fsencode(home), os.fsencode(here))])
+    if home != here and missing and all((new := homes.text(path)) and os.path.isdir(new) for path in missing):
         return f"--map {as_text(home)}={as_text(here)}"
     return f"--map {as_text(missing[0])}=NEW" if missing else ""
 
@@ -218,24 +242,29 @@ def _prepare(locations: Locations, backup: Backup, database: str, now: float) ->
     return moved
 
 
-def _configuration(locations: Locations, backup: Backup, new: str) -> tuple[ConfigOutcome, tuple[str, ...], str | None]:
-    """Make the backup's config.toml fit this machine; leave it to be placed where there is none.
+def _configuration(locations: Locations, backup: Backup, new: str) -> Configuration:
+    """Make the backup's config.toml fit this machine; leave it to be placed where there is none, or none but its own.
 
-    Return (what becomes of it, how the one here differs, why it cannot be used).
+    One that says what the backup's says is no other one: a restore placed it, or it has not been changed since.
     """
     path = os.path.join(new, CONFIG)
     if not os.path.exists(path):
-        return "none", (), None
-    mistake: str | None = None
+        return Configuration("none")
+    led_to, mistake, own, text = backup.manifest.sources, None, "", ""
     try:
         with open(path, encoding="utf-8") as file:
-            text = relocated.relocated(file.read(), backup.map.text, backup.manifest.sources)
+            own = file.read()
+        text = relocated.relocated(own, backup.map.text, led_to)
     except ValueError as error:
-        text, mistake = "", f"{backup.folder}/{CONFIG} is no TOML: {error}."
+        mistake = f"{backup.folder}/{CONFIG} is no TOML: {error}."
     os.unlink(path)
-    if is_written(locations.config_file):
-        with open(locations.config_file, encoding="utf-8", errors="replace") as file:
-            return "kept", _differences(file.read(), text), mistake
+    over = text_of(locations.config_file) if is_written(locations.config_file) else None
+    if over is not None:
+        if mistake is not None or not _says_the_same(over, own, led_to):
+            return Configuration("kept", _differences(over, text), relocated.lacking(over, text), mistake)
+        text = relocated.relocated(over, backup.map.text, led_to)
+        if text == over:
+            return Configuration("kept")
     if mistake is None:
         copies.write_file(path, text.encode())
         try:
@@ -243,7 +272,15 @@ def _configuration(locations: Locations, backup: Backup, new: str) -> tuple[Conf
         except ConfigurationError as error:
             mistake = error.message.replace(path, f"{backup.folder}/{CONFIG}")
             os.unlink(path)
-    return "placed" if mistake is None else "unusable", (), mistake
+    if mistake is not None:
+        return Configuration("unusable", error=mistake)
+    return Configuration("placed" if over is None else "mapped", over=over)
+
+
+def _says_the_same(here: str, own: str, led_to: Mapping[str, str]) -> bool:
+    """Return whether a configuration says what the backup's says: as it was written, or as one is placed unmapped."""
+    placed = relocated.relocated(own, lambda _path: None, led_to)
+    return here == own or any(not _differences(here, there) for there in (own, placed))
 
 
 def _differences(here: str, there: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from kbsync.file_types import CONVERTED_TYPES, type_of
 from kbsync.model import IngestOptions, Job, Lane, Priority
 from kbsync.queue import backoff
 from kbsync.reasons import FileState, Reason
-from kbsync.store import files, jobs, ledger
+from kbsync.store import files, jobs, ledger, waiting_jobs
 from kbsync.store.connection import Connection
 
 # A worker extends its lease long before this; only a worker that is dead or hangs lets it run out.
@@ -162,7 +162,8 @@ def wait_for_storage(connection: Connection, job: Job, why: str, now: float) -> 
 
 def storage_is_back(connection: Connection, now: float) -> None:
     """Have what waits for our own disk run now."""
-    jobs.run_now(connection, Reason.NO_SPACE, now)
+    for source_id, path in waiting_jobs.run_now(connection, Reason.NO_SPACE, now):
+        files.set_reason(connection, source_id, path, Reason.QUEUED, None)
 
 
 def to_documents(connection: Connection, job: Job, now: float) -> None:

@@ -24,7 +24,10 @@ from kbsync.store.writer import Readers
 if TYPE_CHECKING:
     from kbsync.model import Vectors
 
-_NO_WORDS = "The full-text index is damaged: nothing is found by words until it is made anew, which begins by itself."
+_NO_WORDS = (
+    "The full-text index is damaged: nothing is found by words until it is made anew; a running daemon begins with "
+    "that by itself."
+)
 # So many chunks of each arm go into the fusion: far more than anybody looks at, few enough to be fast.
 CANDIDATES = 200
 # So many documents a reranker reads: a second or two of a CPU.
@@ -33,12 +36,16 @@ RERANKED = 30
 
 @dataclass(frozen=True, slots=True)
 class QueryEmbedder:
-    """The embedder as search needs it. `ready`: a query is answered at once; `languages`: None where it knows all."""
+    """The embedder as search needs it. `ready`: a query is answered at once; `languages`: None where it knows all.
+
+    `problem`: why a model that is to be there cannot be used, None where it can, or where that is not known yet.
+    """
 
     embedder: Embedder
     embedder_id: int
     ready: Callable[[], bool]
     languages: frozenset[str] | None
+    problem: Callable[[], str | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +117,12 @@ class Search:
         if mode == "lexical" or not query.text.strip():
             return None, None
         if not self._query_embedder.ready():
-            return None, "The model is not loaded yet: found by words only."
+            problem = self._query_embedder.problem()
+            return None, _unusable(problem) if problem else "The model is not loaded yet: found by words only."
         try:
             return self._query_embedder.embedder.embed([query.text], Priority.QUERY)[0], None
         except KbsyncError as error:
-            return None, f"The model cannot be used: found by words only. {error}"
+            return None, _unusable(str(error))
 
     def _hits(self, connection: Connection, asked: _Asked, limit: int, offset: int) -> list[Hit]:
         found = self._documents(connection, asked, offset + limit)
@@ -190,6 +198,10 @@ class Search:
             selection,
             every_version=asked.every_version,
         )
+
+
+def _unusable(problem: str) -> str:
+    return f"The model cannot be used: found by words only. {problem}"
 
 
 def _in_turns(words: Sequence[Scored], near: Sequence[Scored], before: Sequence[Scored]) -> list[Scored]:

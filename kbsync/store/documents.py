@@ -128,6 +128,39 @@ def write(connection: apsw.Connection, update: DocumentUpdate, embedder_id: int,
     return document_id
 
 
+def bring_back_note(
+    connection: apsw.Connection,
+    document_id: int,
+    title: str,
+    title_source: TitleSource,
+    content_hash: str,
+    size_bytes: int,
+    made_by: str,
+    now: float,
+) -> None:
+    """Write the row of a note again whose chunk is there; when it was made stands in what else is left of it."""
+    made = connection.execute(
+        "SELECT min(at) FROM (SELECT since AS at FROM origins WHERE document_id = ?1 "
+        "UNION ALL SELECT at FROM events WHERE document_id = ?1)",
+        (document_id,),
+    ).get
+    connection.execute(
+        "INSERT INTO documents (id, title, title_source, type, content_hash, size_bytes, converter_fingerprint, "
+        "chunker_fingerprint, created_at, updated_at) VALUES (?, ?, ?, 'note', ?, ?, ?, ?, ?, ?)",
+        (
+            document_id,
+            title,
+            title_source,
+            content_hash,
+            size_bytes,
+            made_by,
+            made_by,
+            now if made is None else float(made),
+            now,
+        ),
+    )
+
+
 def set_stored_path(connection: apsw.Connection, document_id: int, stored_path: str, original_filename: str) -> None:
     """Record where the copy lies and what the file was called."""
     connection.execute(
@@ -164,6 +197,17 @@ def counts_by_fingerprints(connection: apsw.Connection, after: int) -> dict[Fing
         (after,),
     )
     return {Fingerprints(kind, converter, chunker): int(count) for kind, converter, chunker, count in rows}
+
+
+def to_be_remade(connection: apsw.Connection, after: int) -> int:
+    """Return how many documents with a greater id are to be made anew, whatever rules made them."""
+    return int(
+        connection.execute(
+            "SELECT count(*) FROM documents WHERE state = 'current' AND type <> 'note' AND chunker_fingerprint = '' "
+            "AND id > ?",
+            (after,),
+        ).get
+    )
 
 
 def mark_stale(connection: apsw.Connection) -> None:

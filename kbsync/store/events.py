@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -97,6 +98,27 @@ def last_place(connection: apsw.Connection, document_id: int) -> tuple[int, byte
         (document_id,),
     ).fetchone()
     return None if row is None else (int(row[0]), row[1])
+
+
+# Paths that a person took out of a followed folder, of which the ledger knows nothing and nothing happened since.
+FORGOTTEN_REMOVALS = (
+    "SELECT removal.source_id AS source_id, removal.path AS path, removal.at AS at FROM events AS removal "
+    "WHERE removal.kind = 'removed' AND removal.source_id IN (SELECT id FROM sources) "
+    "AND NOT EXISTS (SELECT 1 FROM files WHERE path = removal.path) AND NOT EXISTS (SELECT 1 FROM events AS later "
+    "WHERE later.path = removal.path AND later.id > removal.id AND later.kind <> 'gone')"
+)
+
+
+def forgotten_removals(connection: apsw.Connection) -> list[tuple[int, str, float]]:
+    """Return (source, path, when) of what a person took out of a followed folder, and the ledger has forgotten.
+
+    A history that is damaged tells of nothing; the check names that, and no start fails for it.
+    """
+    try:
+        rows: list[Any] = connection.execute(FORGOTTEN_REMOVALS).fetchall()
+    except apsw.CorruptError:
+        return []
+    return sorted((int(source_id), os.fsdecode(path), float(at)) for source_id, path, at in rows)
 
 
 def forget_details(connection: apsw.Connection, document_ids: Sequence[int]) -> None:

@@ -248,9 +248,15 @@ def is_removed(connection: apsw.Connection, content_hash: str) -> bool:
     return connection.execute("SELECT 1 FROM files WHERE removed_hash = ? LIMIT 1", (content_hash,)).get is not None
 
 
-def take_back(connection: apsw.Connection, content_hash: str) -> None:
-    """A person brought bytes again that had been taken out: they are followed like any others."""
-    connection.execute("UPDATE files SET removed_hash = NULL WHERE removed_hash = ?", (content_hash,))
+def take_back(connection: apsw.Connection, content_hash: str) -> list[tuple[int, str]]:
+    """A person brought bytes again that had been taken out: they are followed like any others.
+
+    Return (source, path) of where they had been.
+    """
+    rows: list[Any] = connection.execute(
+        "UPDATE files SET removed_hash = NULL WHERE removed_hash = ? RETURNING source_id, path", (content_hash,)
+    ).fetchall()
+    return [(int(source_id), os.fsdecode(path)) for source_id, path in rows]
 
 
 def delete_of_source(connection: apsw.Connection, source_id: int) -> int:

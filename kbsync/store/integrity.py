@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import apsw
 
-from kbsync.store import meta, schema_objects, tokenizer, vector_integrity
+from kbsync.store import events, meta, schema_objects, tokenizer, vector_integrity
 from kbsync.store.connection import is_of_full_text
 from kbsync.store.found import Found, first_of, found_paths, found_rows
 
@@ -251,6 +251,11 @@ def ledger(connection: apsw.Connection) -> Found | None:
             SELECT 1 FROM origins WHERE path = files.path AND live = 1 AND document_id = files.document_id))
         """,
     )
+
+
+def exclusions(connection: apsw.Connection) -> Found | None:
+    """Paths that a person took out, as history tells, and that the ledger does not leave out."""
+    return found_paths(connection, events.FORGOTTEN_REMOVALS)
 
 
 # ---- jobs ----

@@ -135,9 +135,10 @@ def next_queued(connection: apsw.Connection, lane: Lane, worst: Priority, now: f
 
 
 def begin(connection: apsw.Connection, job_id: int, lease_until: float, now: float) -> Job:
-    """Mark a job as processing, the attempt counted, and return it."""
+    """Mark a job as processing, the attempt counted, and return it. What it waited for is over."""
     row: tuple[Any, ...] = connection.execute(
-        "UPDATE jobs SET state = 'processing', attempts = attempts + 1, lease_until = ?, updated_at = ? WHERE id = ? "
+        "UPDATE jobs SET state = 'processing', attempts = attempts + 1, lease_until = ?, reason = NULL, error = NULL, "
+        "updated_at = ? WHERE id = ? "
         "RETURNING id, kind, path, source_id, priority, generation, attempts, staged_path, options, lane",
         (lease_until, now, job_id),
     ).fetchall()[0]
@@ -201,18 +202,6 @@ def requeue(
 def created_at(connection: apsw.Connection, job_id: int) -> float:
     """Return when a job was queued first, in seconds since 1970."""
     return float(connection.execute("SELECT created_at FROM jobs WHERE id = ?", (job_id,)).get)
-
-
-def waiting_for(connection: apsw.Connection, reason: Reason) -> int:
-    """Return how many queued jobs wait for this reason."""
-    return int(connection.execute("SELECT count(*) FROM jobs WHERE state = 'queued' AND reason = ?", (reason,)).get)
-
-
-def run_now(connection: apsw.Connection, reason: Reason, now: float) -> None:
-    """Have the queued jobs that wait for this reason wait no longer."""
-    connection.execute(
-        "UPDATE jobs SET not_before = 0, updated_at = ? WHERE state = 'queued' AND reason = ?", (now, reason)
-    )
 
 
 def set_lane(connection: apsw.Connection, job_id: int, lane: Lane) -> None:
@@ -291,6 +280,16 @@ def unsettled(connection: apsw.Connection) -> int:
             f"SELECT count(*) FROM jobs WHERE state = 'processing' OR (state = 'queued' AND {_NOT_PAUSED})"
         ).get
     )
+
+
+def to_be_read(connection: apsw.Connection) -> tuple[int, int]:
+    """Return (how many files, how many notes) are queued or processing, those of paused folders left out."""
+    rows = connection.execute(
+        "SELECT kind = 'note', count(*) FROM jobs "
+        f"WHERE state = 'processing' OR (state = 'queued' AND {_NOT_PAUSED}) GROUP BY 1"
+    )
+    found = {bool(is_note): int(count) for is_note, count in rows}
+    return found.get(False, 0), found.get(True, 0)
 
 
 def hasten(connection: apsw.Connection, paths: Iterable[tuple[int, str]], priority: Priority, now: float) -> None:

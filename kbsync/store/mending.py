@@ -77,13 +77,18 @@ def count_on(connection: apsw.Connection) -> None:
                 connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, used))
 
 
-def drop_orphans(connection: apsw.Connection) -> list[tuple[int, bytes]]:
+def drop_orphans(connection: apsw.Connection, left: Sequence[int] = ()) -> list[tuple[int, bytes]]:
     """Delete what hangs on a row that is not there, and forget such rows where they are named.
 
-    Return (source, path) of the files whose document that was: they are to be read again.
+    What hangs on the documents `left` stays, and the vectors of texts that are perhaps met again are kept. Return
+    (source, path) of the files whose document that was: they are to be read again.
     """
-    gone = "NOT IN (SELECT id FROM documents)"
+    kept = "".join(f" UNION ALL SELECT {int(number)}" for number in left)
+    gone = f"NOT IN (SELECT id FROM documents{kept})"
+    known = set(_numbers(connection, "SELECT id FROM embedders"))
     for number in schema_objects.vector_tables(connection):
+        if number in known:
+            vectors.keep_orphaned(connection, number)
         connection.execute(
             f"DELETE FROM vectors_{number} WHERE chunk_id NOT IN (SELECT id FROM chunks WHERE NOT document_id {gone})"
         )
@@ -165,6 +170,7 @@ def delete_wrong_vectors(connection: apsw.Connection) -> list[int]:
             f"DELETE FROM vectors_{number} WHERE chunk_id = ?",
             ((chunk,) for chunk in {*other, *vector_integrity.bad_vectors(connection, number)}),
         )
+        vectors.keep_orphaned(connection, number)
         connection.execute(f"DELETE FROM vectors_{number} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
         stale.update(other)
     meta.raise_vector_losses(connection)
@@ -177,6 +183,25 @@ def delete_wrong_vectors(connection: apsw.Connection) -> list[int]:
 def documents_without_origin(connection: apsw.Connection) -> list[int]:
     """Return the documents that never had an origin."""
     return _numbers(connection, "SELECT id FROM documents WHERE id NOT IN (SELECT document_id FROM origins)")
+
+
+def notes_without_row(connection: apsw.Connection) -> list[int]:
+    """Return the ids of notes of which the chunks are there, and the document is not."""
+    return _numbers(
+        connection,
+        "SELECT DISTINCT document_id FROM chunks WHERE document_id NOT IN (SELECT id FROM documents) AND ("
+        "document_id IN (SELECT document_id FROM origins WHERE kind = 'note') "
+        "OR (json_valid(metadata) AND metadata ->> '$.kind' = 'note'))",
+    )
+
+
+def proves(connection: apsw.Connection, chunk_id: int, enriched_text: str) -> bool:
+    """Return whether any vector of a chunk was made of this text."""
+    return any(
+        connection.execute(f"SELECT text_hash FROM vectors_{number} WHERE chunk_id = ?", (chunk_id,)).get
+        == vectors.text_hash(enriched_text)
+        for number in schema_objects.vector_tables(connection)
+    )
 
 
 def indexed_paths_of(connection: apsw.Connection, document_id: int) -> list[tuple[int, bytes]]:

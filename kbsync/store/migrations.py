@@ -15,6 +15,8 @@ from kbsync.store.connection import whole
 
 # "KBSN": tells kbsync's databases from others.
 APPLICATION_ID = 0x4B42534E
+# The migration that makes a database.
+FIRST = "initial"
 # No kbsync to come is so many schemas ahead: such a number is no number.
 _MOST_AHEAD = 1000
 
@@ -82,6 +84,11 @@ def accept(connection: apsw.Connection) -> int:
 def require_current(connection: apsw.Connection) -> None:
     """Raise StopEngine unless the database has the form that this program writes. For reading without migrating."""
     version, newest = _version(connection), migrations()[-1][0]
+    if not version:
+        raise StopEngine(
+            f"The database {connection.filename} is empty or damaged: nothing is in it.",
+            hint="`kbsync run` builds it anew.",
+        )
     if version != newest:
         raise StopEngine(
             f"The database has schema {version}; this kbsync works with {newest}.",
@@ -161,13 +168,15 @@ def _follow_tokenizer(connection: apsw.Connection) -> None:
     """Rebuild the full-text indexes before any write where another version of the tokenizer's rules filled them."""
     if meta.get(connection, meta.TOKENIZER) == tokenizer.VERSION:
         return
+    from kbsync.store import origins, schema_objects  # which compare with what is made here
+
     with whole(connection):
+        # Tables and all: of an index that is damaged as well, FTS5's own commands make nothing.
+        schema_objects.make_fts(connection, "chunks_fts")
         connection.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('rebuild')")
         failpoint("migrations.words_rebuilt")
         # names_fts keeps no content of its own: it is filled again from the live origins.
-        connection.execute("DELETE FROM names_fts")
-        from kbsync.store import origins
-
+        schema_objects.make_fts(connection, "names_fts")
         origins.index_names(connection)
         meta.put(connection, meta.TOKENIZER, tokenizer.VERSION)
         failpoint("migrations.names_rebuilt")

@@ -113,6 +113,12 @@ class Salvage:
     knows_jobs: bool = False
     highest: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def is_nothing(self) -> bool:
+        """Return whether not a row could be read."""
+        found = (self.notes, self.kept, self.waiting, self.folders, self.removed, self.history, self.documents)
+        return not any(found)
+
 
 Record = dict[str, Any]
 

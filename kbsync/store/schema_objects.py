@@ -125,7 +125,8 @@ def _fresh() -> dict[str, SchemaObject]:
     connection = apsw.Connection(":memory:")
     try:
         tokenizer.register(connection)
-        migrations.init_schema(connection)
+        for _number, _name, sql in migrations.migrations():
+            connection.execute(sql)
         return {found.name: found for found in _objects(connection)}
     finally:
         connection.close()

@@ -56,15 +56,13 @@ def look(database: str, now: float, ends: Callable[[], bool] = lambda: False) ->
     Raises StopEngine for another program's, for a newer one and for what is no file, StorageUnavailable, and RetryLater
     where `ends` says meanwhile that the process is to end: reading every page may take minutes.
     """
+    _require_files(database)
     _undo_what_was_broken_off(database)
     try:
         there = os.stat(database)
     except FileNotFoundError:
         # To begin again a person removes it. What a log without a database holds belongs to none.
         return Verdict(foreign_log=bool(damage.size_of(database + "-wal")))
-    if not stat.S_ISREG(there.st_mode):
-        what = "a folder" if stat.S_ISDIR(there.st_mode) else "no file"
-        raise StopEngine(f"{database} is {what}.", hint="Move it away; nothing was changed.")
     for path in (database, database + "-wal", database + "-shm"):
         if _is_forbidden(path):  # opening it would leave a log with the same permissions
             raise StopEngine(
@@ -75,8 +73,8 @@ def look(database: str, now: float, ends: Callable[[], bool] = lambda: False) ->
         return Verdict("it is empty" if mark is not None or is_left else None)
     noted = damage.noted(database)
     is_odd = is_left and mark is not None and (mark.closed_ns is not None or mark.inode != there.st_ino)
-    # Where nobody has written to the file since it was closed without a log, this one was put there.
-    is_put_there = is_odd and mark is not None and (mark.inode, mark.closed_ns) == (there.st_ino, there.st_mtime_ns)
+    # Where nobody has written to the file since it was closed without a log, this one was put there. Copies keep times.
+    is_put_there = is_left and mark is not None and mark.closed_ns == there.st_mtime_ns
     if is_put_there and _complaint(database, ends, thorough=True, with_log=False) is None:
         return Verdict(foreign_log=True)
     found = _complaint(database, ends, thorough=is_odd or noted is not None, with_log=True)
@@ -87,6 +85,25 @@ def look(database: str, now: float, ends: Callable[[], bool] = lambda: False) ->
     if is_left and _complaint(database, ends, thorough=True, with_log=False) is None:
         return Verdict(foreign_log=True)
     return Verdict(found)
+
+
+def _require_files(database: str) -> None:
+    """Raise StopEngine where something lies in the place of a database's file that is none: waiting mends nothing."""
+    for path in (database + ending for ending in damage.COMPANIONS):
+        try:
+            kind = os.stat(path).st_mode
+        except OSError as error:
+            if os.path.islink(path):
+                raise StopEngine(
+                    f"{path} is a link to {os.readlink(path)}, which cannot be reached: {error.strerror}.",
+                    hint="Bring that back (mount its disk), or move the link away; nothing was changed.",
+                ) from error
+            if isinstance(error, FileNotFoundError):
+                continue
+            raise
+        if not stat.S_ISREG(kind):
+            what = "a folder" if stat.S_ISDIR(kind) else "no file"
+            raise StopEngine(f"{path} is {what}.", hint="Move it away; nothing was changed.")
 
 
 def _is_forbidden(path: str) -> bool:

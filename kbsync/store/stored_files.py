@@ -209,12 +209,13 @@ class StoredFiles:
 
         `keep_stored`: no stored copy goes, for the index is being built anew from them and a job may fail.
 
-        A stored copy goes only while its staged twin (a hard link) is there, whose job stores it again. Any other may
-        be the only copy of somebody's file, whose index was lost, and stays.
+        A stored copy goes only while its staged twin (a hard link) waits for a job, which stores it again. Any other
+        may be the only copy of somebody's file, whose index was lost, and stays.
         """
-        unclaimed = []
+        names, unclaimed = {os.path.basename(path) for path in needed}, []
+        twins = {os.lstat(path).st_ino for path in self.staged() if os.path.basename(path) in names}
         for path in _others(self.documents_dir, needed):
-            if os.lstat(path).st_nlink == 1:
+            if os.lstat(path).st_ino not in twins:
                 unclaimed.append(path)
             elif not keep_stored:
                 self.discard(path)

@@ -161,14 +161,26 @@ def known(connection: apsw.Connection, embedder_id: int, texts: Iterable[str]) -
 
 
 def keep_salvaged(connection: apsw.Connection, rows: Iterable[tuple[str, bytes, bytes]]) -> None:
-    """Keep (fingerprint, text hash, embedding) of a database that was set aside, for texts that are met again."""
+    """Keep (fingerprint, text hash, embedding) of what is lost otherwise, for texts that are met again."""
     connection.executemany(
         "INSERT INTO salvaged_vectors (fingerprint, text_hash, embedding) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows
     )
 
 
+def keep_orphaned(connection: apsw.Connection, embedder_id: int) -> None:
+    """Keep the vectors whose chunk, or whose document, is not there any more: its file may be read again."""
+    connection.execute(
+        "INSERT INTO salvaged_vectors (fingerprint, text_hash, embedding) "
+        f"SELECT embedders.fingerprint, text_hash, embedding FROM vectors_{int(embedder_id)} "
+        "JOIN embedders ON embedders.id = ? WHERE typeof(text_hash) = 'blob' AND typeof(embedding) = 'blob' "
+        "AND chunk_id NOT IN (SELECT id FROM chunks WHERE document_id IN (SELECT id FROM documents)) "
+        "ON CONFLICT DO NOTHING",
+        (embedder_id,),
+    )
+
+
 def count_salvaged(connection: apsw.Connection) -> int:
-    """Return how many vectors of a database that was set aside are kept."""
+    """Return how many vectors are kept of what was lost."""
     return int(connection.execute("SELECT count(*) FROM salvaged_vectors").get)
 
 

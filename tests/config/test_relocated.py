@@ -85,6 +85,24 @@ def test_what_differs_is_named(here: str, there: str, expected: list[str]) -> No
     assert relocated.differences(here, there) == expected
 
 
+@pytest.mark.parametrize(
+    ("here", "there", "expected"),
+    [
+        ("", _TEXT, ["/old/docs", "~/Notes"]),
+        ('sources = [{ path = "/old/./docs" }]\n', _TEXT, ["~/Notes"]),
+        ("", 'sources = [{ path = "/a", mode = "inbox" }]\n', ["/a"]),
+        (_TEXT, _TEXT, []),
+        ("[[sources", _TEXT, []),
+        (_TEXT, "", []),
+    ],
+)
+def test_sources_that_are_not_named_are_given_to_be_written(here: str, there: str, expected: list[str]) -> None:
+    text = relocated.lacking(here, there)
+    entries = tomllib.loads(text).get("sources", [])
+    assert [entry["path"] for entry in entries] == expected
+    assert all(entry in tomllib.loads(there)["sources"] for entry in entries), "with all that they say"
+
+
 def test_a_configuration_is_placed_where_there_is_none_and_never_over_another(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config.toml"
     assert place(str(path), "workers = 2\n")

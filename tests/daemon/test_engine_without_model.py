@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kbsync.errors import Unready
+from kbsync.interfaces.operations import Operations
 from kbsync.reasons import FileState, Reason
 from tests.fakes.acting_device import ActingDevice
 from tests.fakes.hash_embedder import HashDevice
@@ -83,6 +84,11 @@ def test_while_the_model_is_away_files_wait_and_words_are_found(world: World, be
     assert not engine.daemon.settled(0)
     assert engine.daemon.status()["model_error"] == "The folder of the model is gone."
     assert engine.state(f"{NOTES}/new.md") == (FileState.WAITING, Reason.QUEUED)
+    operations = Operations(engine.engine, engine.daemon)
+    told = operations.why(f"{NOTES}/new.md")["detail"]
+    assert told == "It is in the queue. It waits for the model: The folder of the model is gone."
+    assert "model" not in operations.why(f"{NOTES}/gone.md")["detail"]
+    assert str(operations.status()["notices"]).count("The folder of the model is gone.") == 1
     assert {(job.state, job.attempts) for job in engine.kb.jobs(state="queued", limit=9)[0]} == {("queued", 0)}
     assert engine.job(note).attempts == 0
     found = engine.kb.search("medlar", "hybrid")
@@ -129,6 +135,18 @@ def test_another_model_s_vectors_survive_a_model_that_is_away(world: World, begi
     engine.settle()
     assert engine.engine.reindexing.status().state == "idle"
     assert engine.kb.search("medlar", "vector").mode == "vector"
+
+
+def test_a_search_names_the_model_that_is_away_while_the_one_before_still_loads(world: World, begin: Begin) -> None:
+    engine = begin(world)
+    engine.write(f"{NOTES}/a.md", "# A\n\nThe medlar ripens late.")
+    engine.settle()
+    engine = begin(world.with_model(32).without_model())
+    earlier = engine.engine.embedders.earlier
+    assert earlier is not None
+    assert not earlier.batcher.ready
+    found = engine.kb.search("medlar", "hybrid")
+    assert found.notice == "The model cannot be used: found by words only. The folder of the model is gone."
 
 
 def test_without_a_first_model_everything_waits_for_it(world: World, begin: Begin) -> None:

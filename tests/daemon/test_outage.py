@@ -256,8 +256,31 @@ def test_files_that_wait_for_room_are_told_when_the_rest_goes_on(
     engine.daemon.kb.prove_storage(has_more_room=False)
     assert engine.kb.waiting_for_room() == 1
     engine.daemon.kb.prove_storage(has_more_room=True)
+    assert operations.status()["notices"] == [], "from then on it only waits for its turn"
+    assert operations.why(f"{NOTES}/sloe.pdf")["reason"] == "queued"
     engine.settle()
     assert operations.status()["notices"] == []
+
+
+def test_a_file_whose_wait_for_room_is_over_is_not_told(
+    engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.write(f"{NOTES}/sloe.pdf", "the sloe is bitter")
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", refuse)
+        for _ in range(10):
+            try:
+                engine.turn()
+            except StorageUnavailable:
+                break
+            engine.clock.advance(1.0)
+    assert engine.kb.waiting_for_room() == 1
+    engine.clock.advance(3600.0)
+    assert engine.kb.waiting_for_room() == 0
 
 
 def test_a_command_that_adds_ends_with_the_reason_where_the_disk_is_full(engine: SimulatedEngine) -> None:

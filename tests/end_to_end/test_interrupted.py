@@ -146,7 +146,7 @@ def test_after_all_that_chunks_full_text_and_vectors_agree(story: Story) -> None
     assert len(ids) >= FILES
     assert [row[0] for row in story.finished["fts"]] == ids
     assert [row[0] for row in story.finished["vectors"]] == ids
-    assert story.program.json("check") == {"ok": True, "problems": [], "notices": []}
+    assert story.program.json("check") == {"ok": True, "problems": [], "notices": [], "unread": None}
 
 
 def test_after_all_that_nothing_is_staged_or_left_of_the_socket(story: Story) -> None:

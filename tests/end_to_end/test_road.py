@@ -132,7 +132,7 @@ def test_wait_says_what_became_of_all_files(road: Road) -> None:
 
 
 def test_the_database_is_whole(road: Road) -> None:
-    assert road.program.json("check") == {"ok": True, "problems": [], "notices": []}
+    assert road.program.json("check") == {"ok": True, "problems": [], "notices": [], "unread": None}
     last_check = road.program.json("status")["last_check"]
     assert last_check["ok"] is True
 

@@ -198,21 +198,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "origin of a note deleted", f"DELETE FROM origins WHERE document_id = {_BUY}", _of("documents_unexplained")
     ),
+    Mutation("document deleted", f"DELETE FROM documents WHERE id = {_PLAIN}", _of("foreign_keys", "ledger")),
+    Mutation("note deleted", f"DELETE FROM documents WHERE id = {_BUY}", _of("foreign_keys")),
     Mutation(
-        "document deleted", f"DELETE FROM documents WHERE id = {_PLAIN}", _of("foreign_keys", "ledger"), embedded=1
+        "note deleted with its origin",
+        f"DELETE FROM origins WHERE document_id = {_THOUGHT}; DELETE FROM documents WHERE id = {_THOUGHT}",
+        _of("foreign_keys"),
     ),
     Mutation(
         "chunk deleted",
         f"DELETE FROM chunks WHERE document_id = {_ORCHARD} AND position = 1",
         _of("chunks_missing", "vectors_extra", "foreign_keys"),
-        embedded=1,
     ),
     Mutation(
         "last chunk deleted",
         f"DELETE FROM chunks WHERE document_id = {_ORCHARD} AND position = "
         f"(SELECT max(position) FROM chunks WHERE document_id = {_ORCHARD})",
         _of("vectors_extra", "foreign_keys"),
-        embedded=1,
     ),
     Mutation(
         "all chunks deleted",
@@ -260,6 +262,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     # ---- the ledger of paths ----
     Mutation("path forgotten", f"DELETE FROM files WHERE path = {_PLAIN_PATH}", _of("paths_ghost")),
+    Mutation("exclusion forgotten", "DELETE FROM files WHERE reason = 'removed_by_you'", _of("exclusions")),
     Mutation("path of nothing", _ghost, _of("paths_ghost", "names")),
     Mutation("origin ended", f"UPDATE origins SET live = 0 WHERE path = {_SAME_PATH}", _of("paths_missing", "names")),
     Mutation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from io import BufferedWriter
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from kbsync import filesystem
 from kbsync.config import locations
 from kbsync.errors import KbsyncError
 from kbsync.model import IngestOptions
@@ -40,8 +41,8 @@ class _RecordingOs:
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
 
-    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
-        descriptor = os.open(path, flags, mode)
+    def open(self, path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        descriptor = os.open(path, flags, mode, dir_fd=dir_fd)
         if flags & os.O_CREAT:
             self._log.create(path)
         self._opened[descriptor] = path
@@ -177,5 +178,7 @@ def _add(life: SimulatedEngine, given: Given, name: str, text: str) -> None:
 @contextmanager
 def _files_recorded(log: DiskLog) -> Iterator[None]:
     recording = _RecordingOs(log)
-    with mock.patch.object(locations, "os", recording), mock.patch.object(stored_files, "os", recording):
+    with ExitStack() as patched:
+        for module in (filesystem, locations, stored_files):
+            patched.enter_context(mock.patch.object(module, "os", recording))
         yield

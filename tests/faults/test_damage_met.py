@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -122,6 +123,137 @@ def test_a_damaged_page_is_named_and_left_to_the_next_start(engine: SimulatedEng
             life.kb.checkup.in_turn(lambda _seconds: None)
     finally:
         life.close()
+
+
+_OLDER_WORDS = "UPDATE meta SET value = '0/1.0' WHERE key = 'tokenizer'"
+
+
+@pytest.mark.parametrize("also", ["nothing", "a source taken out", "older words"])
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        "DELETE FROM names_fts_data",
+        "DELETE FROM names_fts_config",
+        "DELETE FROM chunks_fts_config",
+        "DROP TABLE chunks_fts_data",
+        "DROP TABLE names_fts_idx",
+        "UPDATE names_fts_docsize SET sz = x''",
+        "UPDATE names_fts_data SET block = zeroblob(4000) WHERE id >= 10",
+    ],
+)
+def test_no_damage_of_the_full_text_index_keeps_the_daemon_from_starting(
+    engine: SimulatedEngine, spoilt: str, also: str
+) -> None:
+    """D06: whatever the start itself writes to it, or makes anew for an older kbsync's words."""
+    engine.close()
+    with behind_its_back(engine.world.locations.database) as connection:
+        connection.execute(spoilt + (f";{_OLDER_WORDS}" if also == "older words" else ""))
+    if also == "a source taken out":
+        engine.world.configure()
+    life = SimulatedEngine(engine.world)
+    try:
+        life.settle()
+        assert all(problem.repaired for problem in life.kb.repair())
+        assert life.kb.check() == []
+        hits = life.kb.search("brought", "lexical").hits
+        assert [hit.title for hit in hits] == ["Letter"]
+    finally:
+        life.close()
+
+
+def test_a_lost_ledger_brings_nothing_back_that_a_person_removed(engine: SimulatedEngine) -> None:
+    """D07: history still knows what was removed; the start leaves it out before any walk, and says so."""
+    removed = f"{NOTES}/unwanted.md"
+    engine.close()
+    with behind_its_back(engine.world.locations.database) as connection:
+        connection.execute("DELETE FROM files")
+    life = SimulatedEngine(engine.world)
+    try:
+        life.rescan()
+        problems = {problem.kind: problem for problem in life.kb.repair()}
+        assert problems[Damage.EXCLUSIONS].repaired
+        assert problems[Damage.EXCLUSIONS].first == removed
+        assert life.read("SELECT state, reason FROM files WHERE path = ?", removed.encode()) == [
+            ("skipped", "removed_by_you")
+        ]
+        assert "Unwanted" not in {title for (title,) in life.read("SELECT title FROM documents")}
+        assert life.kb.check() == []
+    finally:
+        life.close()
+
+
+def test_of_a_ledger_that_lost_rows_it_is_said_what_may_come_back(engine: SimulatedEngine) -> None:
+    _BY_NAME["path forgotten"].apply(engine)
+    (problem,) = engine.kb.repair()
+    assert "may come back: remove them once more" in problem.done
+
+
+def test_what_was_removed_and_brought_back_elsewhere_is_no_lost_exclusion(engine: SimulatedEngine) -> None:
+    removed, elsewhere = f"{NOTES}/unwanted.md", "/simulated/elsewhere/again.md"
+    engine.fs.write(elsewhere, b"# Unwanted\n\nIt is taken out by hand.")
+    engine.remove(removed)
+    engine.rescan()
+    assert engine.add(elsewhere).state == "done"
+    with behind_its_back(engine.world.locations.database) as connection:
+        connection.execute("DELETE FROM files WHERE state = 'gone'")  # as when they are over their time
+    assert engine.kb.check() == []
+
+
+def test_notes_come_back_and_nothing_is_embedded_anew_where_all_documents_lost_their_row(
+    engine: SimulatedEngine,
+) -> None:
+    """D07: a note's text is nowhere else; other texts are read again, and their vectors are known."""
+    notes = engine.read("SELECT id, title, title_source, content_hash, size_bytes FROM documents WHERE type = 'note'")
+    made = engine.read("SELECT created_at FROM documents WHERE type = 'note'")
+    with behind_its_back(engine.world.locations.database) as connection:
+        connection.execute("DELETE FROM documents")
+    engine.device.batches.clear()
+    problems = {problem.kind: problem for problem in engine.kb.repair()}
+    assert all(problem.repaired for problem in problems.values())
+    assert f"{len(notes)} notes whose row was lost are back" in problems[Damage.FOREIGN_KEYS].done
+    engine.settle()
+    assert engine.kb.check() == []
+    assert notes == engine.read(
+        "SELECT id, title, title_source, content_hash, size_bytes FROM documents WHERE type = 'note'"
+    )
+    assert made == engine.read("SELECT created_at FROM documents WHERE type = 'note'")
+    # Of a copy the row alone knew the name, which is its title where the text has none.
+    assert all(re.match(r"[0-9a-f]{64}\n\n", text) for text in engine.embedded())
+    assert engine.read("SELECT count(*) FROM salvaged_vectors") != [(0,)]
+    engine.kb.prune()
+    assert engine.read("SELECT count(*) FROM salvaged_vectors") == [(0,)], "all that was read again has met them"
+
+
+def test_of_a_note_without_row_what_was_embedded_counts(engine: SimulatedEngine) -> None:
+    with behind_its_back(engine.world.locations.database) as connection:
+        connection.execute(
+            "UPDATE chunks SET text = 'spoilt' WHERE document_id = (SELECT id FROM documents WHERE title = 'To buy'); "
+            "DELETE FROM documents WHERE title = 'To buy'"
+        )
+    assert all(problem.repaired for problem in engine.kb.repair())
+    assert engine.read(
+        "SELECT text FROM chunks JOIN documents ON documents.id = document_id WHERE title = 'To buy'"
+    ) == [("Milk and bread",)]
+    assert engine.kb.check() == []
+
+
+def test_a_note_without_row_whose_text_is_in_pieces_is_left_as_it_is_and_said(engine: SimulatedEngine) -> None:
+    with behind_its_back(engine.world.locations.database) as connection:
+        connection.execute(
+            "INSERT INTO chunks (document_id, position, text, enriched_text, token_count, metadata) "
+            "SELECT document_id, 1, 'and more', 'To buy\n\nand more', 5, chunks.metadata FROM chunks "
+            "JOIN documents ON documents.id = document_id WHERE title = 'To buy'; "
+            "DELETE FROM documents WHERE title = 'To buy'"
+        )
+    left = [problem for problem in engine.kb.repair() if not problem.repaired]
+    assert [problem.kind for problem in left] == [Damage.FOREIGN_KEYS]
+    assert "not in one piece" in left[0].hint
+    assert engine.read(
+        "SELECT text FROM chunks WHERE document_id NOT IN (SELECT id FROM documents) ORDER BY position"
+    ) == [
+        ("Milk and bread",),
+        ("and more",),
+    ]
 
 
 class _Struck(Exception):

@@ -16,6 +16,7 @@ import pytest
 
 from kbsync.errors import KbsyncError, StopEngine
 from kbsync.knowledge_base import rebuilt
+from kbsync.knowledge_base.damage import Damage
 from tests.fakes.simulated_engine import SimulatedEngine, World
 from tests.faults.damaged_database import (
     Dump,
@@ -164,6 +165,8 @@ def test_a_file_that_is_none_any_more_is_set_aside_and_the_index_is_built_anew(
         assert came_of_it is not None
         assert Path(world.locations.data_dir, came_of_it.aside).read_bytes() == damaged
         assert came_of_it.notes >= keeps
+        # What a person removed may be told by the history alone: the start leaves it out, and the check says so once.
+        assert {problem.kind for problem in engine.kb.check() if problem.repaired} <= {Damage.EXCLUSIONS}
         now, before = engine.index(), original.index
         assert same(of_files(before), of_files(now)) == []
         if keeps == NOTES_MADE:

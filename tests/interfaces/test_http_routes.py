@@ -144,7 +144,7 @@ def test_why_check_rescan_and_settled(service: Service) -> None:
     answer = service.ask("POST", "local/why", {"path": encode(str(path))}).json()
     assert answer.keys() >= {"path", "state", "reason", "detail", "document_id", "last_seen_at"}
     assert (answer["path"], answer["state"]) == (str(path), "indexed")
-    assert service.ask("POST", "local/check").json() == {"ok": True, "problems": [], "notices": []}
+    assert service.ask("POST", "local/check").json() == {"ok": True, "problems": [], "unread": None, "notices": []}
     ticket = service.ask("POST", "local/rescan").json()["ticket"]
     eventually(lambda: service.ask("GET", f"local/settled?ticket={ticket}").json()["settled"])
     settled = service.ask("GET", f"local/settled?ticket={ticket}").json()

@@ -9,6 +9,7 @@ import pytest
 
 from kbsync.interfaces import notices
 from kbsync.interfaces.cli.status import notice_line
+from kbsync.interfaces.records import reindex_notices
 from kbsync.reasons import Reason
 from kbsync.store.ledger import Failures
 
@@ -48,6 +49,17 @@ def test_a_source_that_a_person_paused_is_brought_to_mind_after_a_week() -> None
 def test_what_a_walk_said_of_a_source_is_told_at_once() -> None:
     found = [source(), source(state="held", reason="missing", detail="30 of 40 are missing")]
     assert notices.of_sources(found, 0.0) == ["30 of 40 are missing"]
+
+
+def test_what_cannot_be_used_is_told_once() -> None:
+    """The configuration, the model and the reindex say the same of a model that is not there."""
+    error = "The model in /m cannot be used. Name another folder."
+    running = {"config_error": error, "model_error": error}
+    reindex = {"live_model_name": "a", "model_name": "a", "chunks_done": 0, "chunks_total": 1, "error": error}
+    [told] = [*notices.of_engine(running), *reindex_notices(reindex, error)]
+    assert told.startswith(error)
+    assert len(notices.of_engine({"config_error": "port is no number", "model_error": error})) == 2
+    assert len(reindex_notices(reindex)) == 1
 
 
 def test_one_line_stands_for_all_notices() -> None:

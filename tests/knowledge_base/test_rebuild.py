@@ -175,3 +175,27 @@ def test_a_second_rebuild_keeps_what_the_first_one_kept(world: World, engine: Si
     assert not engine.engine.readers.read(jobs.any_live)
     assert json.loads(engine.read("SELECT value FROM meta WHERE key = 'rebuilt'")[0][0])["notes"] == 0
     engine.close()
+
+
+def test_what_is_kept_of_the_damaged_database_is_named_and_no_more_than_can_be_read(
+    world: World, engine: SimulatedEngine
+) -> None:
+    """D02: the files of the one that was set aside are all named; its -shm says nothing that its log does not."""
+    engine.close()
+    spoil(world)
+    database = world.locations.database
+    Path(database + "-shm").write_bytes(b"an index of the log")
+    engine = SimulatedEngine(world)
+    try:
+        aside = os.path.join(world.locations.data_dir, came_of_it(engine).aside)
+        assert os.path.exists(aside)
+        assert not os.path.lexists(aside + "-shm")
+        told = engine.kb.set_aside(world.locations.data_dir)
+        assert told is not None
+        assert told.endswith(f"The damaged one is {aside}; delete it when you miss nothing.")
+        Path(aside + "-wal").write_bytes(b"a log")
+        told = engine.kb.set_aside(world.locations.data_dir)
+        assert told is not None
+        assert told.endswith(f"{aside}, and what begins with the same name; delete them when you miss nothing.")
+    finally:
+        engine.close()

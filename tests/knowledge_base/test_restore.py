@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kbsync import failpoints
 from kbsync.filesystem import RealFileSystem
 from kbsync.knowledge_base import restore
 from kbsync.store import damage
@@ -48,7 +49,7 @@ def test_under_other_roots_nothing_is_embedded_converted_or_said(
     shutil.rmtree(folder)
     new = disk_world(tmp_path / "home2")
     done = restored(new, backup, [f"{folder}={other}"])
-    assert (done.moved, done.config, done.set_aside, done.backup.left_behind) == (9, "placed", None, 0)
+    assert (done.moved, done.configuration.outcome, done.set_aside, done.backup.left_behind) == (9, "placed", None, 0)
     assert [(root.path, root.there) for root in done.backup.roots] == [(str(other), "here")]
     assert index_of(new) == elsewhere(before, folder, other)
     engine = SimulatedEngine(new)
@@ -135,6 +136,9 @@ def test_sources_below_another_home_are_told_with_the_map_of_the_homes(
     new = disk_world(tmp_path / "home2")
     found = restore.look(new.locations, str(backup), [], RealFileSystem())
     assert restore.hint_to_map(found) == f"--map {tmp_path}={tmp_path / 'new home'}"
+    (tmp_path / "new home" / "notes").rename(tmp_path / "new home" / "other")
+    assert restore.hint_to_map(found) == f"--map {folder}=NEW"  # not a folder that is not there
+    (tmp_path / "new home" / "other").rename(tmp_path / "new home" / "notes")
     found = restore.look(new.locations, str(backup), ["~=~"], RealFileSystem())
     assert [(root.path, root.there) for root in found.roots] == [(str(tmp_path / "new home" / "notes"), "here")]
     assert restore.hint_to_map(found) == ""
@@ -167,6 +171,51 @@ def test_a_file_that_is_named_as_the_new_place_of_a_folder_is_told(tmp_path: Pat
     assert [root.there for root in found.roots] == ["absent"]
 
 
+# ---- config.toml ----
+
+
+@pytest.mark.parametrize("ending", ["", "\n# A person's own remark.\n"])
+def test_a_configuration_that_came_from_the_backup_follows_a_map_that_is_given_later(
+    tmp_path: Path, folder: Path, backup: Path, ending: str
+) -> None:
+    """First restored without a map, then with it: the folder is followed where it lies now."""
+    new = disk_world(tmp_path / "home2")
+    config = Path(new.locations.config_file)
+    assert restored(new, backup).configuration.outcome == "placed"
+    config.write_text(config.read_text() + ending)
+    shutil.move(folder, tmp_path / "moved")
+    done = restored(new, backup, [f"{folder}={tmp_path / 'moved'}"])
+    assert (done.configuration.outcome, done.configuration.lacks) == ("mapped", "")
+    assert config.read_text().endswith(ending)
+    engine = SimulatedEngine(new)
+    engine.rescan()
+    assert engine.source_state(str(tmp_path / "moved")) == ("watching", None)
+    assert (engine.embedded(), engine.cage.requests) == ([], [])
+    engine.close()
+
+
+def test_a_configuration_that_is_changed_before_a_restore_is_carried_through_stays(
+    tmp_path: Path, folder: Path, backup: Path
+) -> None:
+    new = disk_world(tmp_path / "home2")
+    restored(new, backup)
+    shutil.move(folder, tmp_path / "moved")
+
+    def die(place: str) -> None:
+        if place == "restore.decided":
+            raise KeyboardInterrupt
+
+    failpoints.listen(die)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            restored(new, backup, [f"{folder}={tmp_path / 'moved'}"])
+    finally:
+        failpoints.listen(None)
+    Path(new.locations.config_file).write_text("workers = 2\n")
+    assert restore.carry_through(new.locations) is not None
+    assert Path(new.locations.config_file).read_text() == "workers = 2\n"
+
+
 # ---- over what is there ----
 
 
@@ -183,8 +232,7 @@ def test_an_older_backup_over_living_folders_becomes_what_a_clean_run_makes(
     engine.close()
     done = restored(disk, backup)
     assert done.set_aside is not None
-    assert done.config == "kept"
-    assert done.differences == ()
+    assert (done.configuration.outcome, done.configuration.differences) == ("kept", ())
     engine = SimulatedEngine(disk)
     engine.rescan()
     engine.rescan()

@@ -61,6 +61,18 @@ def test_folders_that_would_come_to_the_same_place_are_refused_and_nothing_is_to
     assert tree(Path(disk.locations.data_dir)) == before
 
 
+def test_a_map_to_what_is_not_there_is_refused_and_nothing_is_touched(
+    tmp_path: Path, folder: Path, disk: World, backup: Path
+) -> None:
+    before = tree(Path(disk.locations.data_dir))
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for new in (tmp_path / "typo", tmp_path / "link"):
+        with pytest.raises(UsageError, match=f"There is no {new} here") as refused:
+            restored(disk, backup, [f"{folder}={new}"])
+        assert "plug its disk in" in str(refused.value)
+    assert tree(Path(disk.locations.data_dir)) == before
+
+
 def test_what_is_no_backup_is_refused(disk: World, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path, said in ((tmp_path / "empty", "no backup"), (tmp_path / "absent", "There is no folder")):
@@ -82,11 +94,14 @@ def test_a_backup_is_only_read(disk: World, backup: Path) -> None:
 # ---- config.toml ----
 
 
-def test_a_configuration_that_is_here_stays_and_what_differs_is_told(tmp_path: Path, disk: World, backup: Path) -> None:
+def test_a_configuration_that_is_here_stays_and_what_differs_is_told(
+    tmp_path: Path, folder: Path, disk: World, backup: Path
+) -> None:
     new = disk_world(tmp_path / "home2", tmp_path, text="workers = 2\n")
     text = Path(new.locations.config_file).read_text()
     done = restored(new, backup)
-    assert (done.config, done.differences) == ("kept", ("sources", "workers"))
+    assert (done.configuration.outcome, done.configuration.differences) == ("kept", ("sources", "workers"))
+    assert done.configuration.lacks.startswith(f'[[sources]]\npath = "{folder}"\n')
     assert Path(new.locations.config_file).read_text() == text
 
 
@@ -101,10 +116,11 @@ def test_a_configuration_that_cannot_be_used_here_is_told_and_the_data_are_resto
     backed_up(engine, tmp_path / "both")
     engine.close()
     new = disk_world(tmp_path / "home2")
+    shutil.copytree(second, folder / "second")
     done = restored(new, tmp_path / "both", [f"{second}={folder}/second"])
-    assert done.config == "unusable"
-    assert done.config_error is not None
-    assert "lies inside" in done.config_error
+    assert done.configuration.outcome == "unusable"
+    assert done.configuration.error is not None
+    assert "lies inside" in done.configuration.error
     assert not Path(new.locations.config_file).exists()
     reader = Readers(new.locations.database)
     try:
@@ -120,7 +136,7 @@ def test_a_backup_without_a_configuration_places_none(tmp_path: Path) -> None:
     backed_up(engine, tmp_path / "backup")
     engine.close()
     new = disk_world(tmp_path / "home2")
-    assert restored(new, tmp_path / "backup").config == "none"
+    assert restored(new, tmp_path / "backup").configuration.outcome == "none"
     assert not Path(new.locations.config_file).exists()
 
 

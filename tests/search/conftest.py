@@ -18,18 +18,21 @@ from tests.store.made_documents import EMBEDDER, NOW, made_update
 
 
 class Library:
-    """Documents and a search over them. `model_ready` may be set."""
+    """Documents and a search over them. `model_ready` and `model_problem` may be set."""
 
     def __init__(self, path: str) -> None:
         self.writer, self.readers = Writer(path), Readers(path)
         self.writer.open()
         self._embedder_id = self.writer.run(lambda connection: vectors.use_embedder(connection, EMBEDDER, NOW))
         self.model_ready = True
+        self.model_problem: str | None = None
         self.searcher = self.searching()
 
     def searching(self, reranker: Reranker | None = None) -> Search:
         """Return a search of its own over the documents."""
-        embedder = QueryEmbedder(EMBEDDER, self._embedder_id, lambda: self.model_ready, None)
+        embedder = QueryEmbedder(
+            EMBEDDER, self._embedder_id, lambda: self.model_ready, None, lambda: self.model_problem
+        )
         return Search(self.readers, embedder, reranker)
 
     def add(

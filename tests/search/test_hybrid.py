@@ -225,6 +225,9 @@ def test_until_the_model_is_loaded_words_alone_answer_and_say_so(shelf: Library)
     assert result.mode == "lexical"
     assert "not loaded yet" in str(result.notice)
     assert len(result.hits) == 5
+    shelf.model_problem = "The folder of the model is gone. Bring it back."
+    result = shelf.searcher.search("quince", "hybrid", 10)
+    assert result.notice == f"The model cannot be used: found by words only. {shelf.model_problem}"
 
 
 class Shortest:

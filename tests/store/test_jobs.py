@@ -10,6 +10,7 @@ import pytest
 
 from kbsync.model import IngestOptions, Priority
 from kbsync.queue import job_queue
+from kbsync.reasons import Reason
 from kbsync.store import events, jobs, maintenance, sources
 from tests.store.made_documents import NOW, count
 
@@ -77,6 +78,16 @@ def test_only_a_processing_job_goes_back(connection: apsw.Connection) -> None:
     assert row is not None
     assert (row.state, row.reason, row.error) == ("failed", "corrupt", "damaged")
     assert jobs.generation(connection, job_id) is None
+
+
+def test_what_a_job_waited_for_is_over_once_it_is_worked_on(connection: apsw.Connection) -> None:
+    job_id = insert(connection)
+    jobs.begin(connection, job_id, NOW, NOW)
+    jobs.requeue(connection, job_id, NOW, not_before=0, attempts=0, reason=Reason.NO_SPACE, error="The disk is full.")
+    jobs.begin(connection, job_id, NOW, NOW)
+    row = jobs.by_id(connection, job_id)
+    assert row is not None
+    assert (row.state, row.reason, row.error) == ("processing", None, None)
 
 
 def test_the_next_time_to_look_counts_only_what_this_worker_may_take(connection: apsw.Connection) -> None:

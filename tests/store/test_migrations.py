@@ -199,3 +199,9 @@ def test_a_reader_takes_only_the_form_of_its_own_program(connection: apsw.Connec
     with pytest.raises(StopEngine) as caught:
         migrations.require_current(connection)
     assert hint in caught.value.hint
+
+
+def test_a_reader_says_of_an_empty_database_that_it_is_built_anew() -> None:
+    with pytest.raises(StopEngine, match="is empty or damaged") as caught:
+        migrations.require_current(apsw.Connection(":memory:"))
+    assert caught.value.hint == "`kbsync run` builds it anew."

@@ -113,12 +113,28 @@ def test_an_empty_file_where_none_was_made_before_is_a_new_database(tmp_path: Pa
     assert look(str(path), NOW) == FINE
 
 
+@pytest.mark.parametrize("ending", damage.COMPANIONS)
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: os.mkfifo(path)])
-def test_what_is_no_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """D02: a folder in the database's place is left alone."""
-    make(tmp_path / "kb.sqlite3")
-    with pytest.raises(StopEngine, match="Move it away"):
-        look(str(tmp_path / "kb.sqlite3"), NOW)
+def test_what_is_no_file_is_refused(tmp_path: Path, make: Callable[[Path], None], ending: str) -> None:
+    """D02 and D03: a folder in the place of the database, or of its log, is named and left alone."""
+    path = tmp_path / "kb.sqlite3"
+    if ending:
+        closed_database(str(path))
+    make(tmp_path / f"kb.sqlite3{ending}")
+    with pytest.raises(StopEngine, match=rf"{ending} is (a folder|no file)\. Move it away"):
+        look(str(path), NOW)
+
+
+@pytest.mark.parametrize("ending", damage.COMPANIONS)
+@pytest.mark.parametrize("target", ["away/kb.sqlite3", "kb.sqlite3"])
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, target: str, ending: str) -> None:
+    """D02: its disk may only be away: no other database is made in its place."""
+    path = tmp_path / "kb.sqlite3"
+    if ending:
+        closed_database(str(path))
+    os.symlink(tmp_path / f"{target}{ending}", tmp_path / f"kb.sqlite3{ending}")
+    with pytest.raises(StopEngine, match=rf"{target}{ending}, which cannot be reached"):
+        look(str(path), NOW)
 
 
 @pytest.mark.parametrize(

@@ -164,10 +164,18 @@ def test_storing_twice_does_no_harm(stored: StoredFiles) -> None:
 def test_the_sweep_removes_only_what_nothing_needs(stored: StoredFiles) -> None:
     waiting, orphan = stage(stored), stage(stored)
     kept = stored.store(orphan, "aa", "a.md")
-    forgotten = stored.store(orphan, "bb", "a.md")
+    stored_too_soon = stored.store(waiting, "bb", "a.md")
     assert stored.sweep({waiting, kept}) == []
-    assert [os.path.exists(path) for path in (waiting, kept, orphan, forgotten)] == [True, True, False, False]
+    assert [os.path.exists(path) for path in (waiting, kept, orphan, stored_too_soon)] == [True, True, False, False]
     assert stored.sweep({waiting, kept}) == []
+
+
+def test_the_sweep_keeps_a_stored_copy_whose_staged_twin_waits_for_nobody(stored: StoredFiles) -> None:
+    """As where the database was deleted while a stored copy was to be read again: then it may be the only one."""
+    orphan = stage(stored)
+    path = stored.store(orphan, "aa", "a.md")
+    assert stored.sweep(set()) == [path]
+    assert (os.path.exists(orphan), Path(path).read_bytes()) == (False, b"apples")
 
 
 def test_the_sweep_keeps_and_names_a_stored_copy_that_may_be_the_only_one(stored: StoredFiles) -> None:

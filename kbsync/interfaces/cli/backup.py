@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kbsync.errors import UsageError
 from kbsync.interfaces.cli.exits import FAILED, complain, errors_told
 from kbsync.interfaces.cli.output import Record, counted, line, print_json, size
 from kbsync.interfaces.cli.session import session
@@ -21,8 +22,10 @@ def backup(
     Search and indexing go on. Files in followed folders are yours to back up; models that were downloaded are fetched
     again. `kbsync restore` reads it, on this machine or another.
     """
-    with errors_told(), session() as operations:
-        answer = operations.backup(os.path.abspath(folder))
+    with errors_told():
+        path = named_folder(folder)  # before anything is opened
+        with session() as operations:
+            answer = operations.backup(path)
     if as_json:
         print_json(answer)
     else:
@@ -31,6 +34,13 @@ def backup(
             complain(problem)
     if answer["problems"]:
         raise typer.Exit(FAILED)
+
+
+def named_folder(folder: str) -> str:
+    """Return the absolute path of a folder that was named. Raises UsageError for "", which would be the current one."""
+    if not folder:
+        raise UsageError("DIR is empty.", hint="Name a folder; `.` is the current one.")
+    return os.path.abspath(folder)
 
 
 def contents(answer: Record) -> str:

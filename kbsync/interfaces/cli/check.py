@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kbsync.errors import DatabaseDamaged
 from kbsync.interfaces.cli.exits import FAILED, errors_told
 from kbsync.interfaces.cli.output import Record, line, print_json
 from kbsync.interfaces.cli.session import session, session_with_engine
@@ -17,7 +18,12 @@ def check(
 ) -> None:
     """Check that all is whole: the database, that text, full text, vectors and folders agree, and stored copies."""
     with errors_told():
-        answer = _asked(repair=repair)
+        try:
+            answer = _asked(repair=repair)
+        except DatabaseDamaged as error:
+            if not as_json:
+                raise
+            answer = _unreadable(error)
     if as_json:
         print_json(answer)
     else:
@@ -41,10 +47,20 @@ def _asked(*, repair: bool) -> Record:
     return {**answer, "problems": [*repaired, *answer["problems"]]}
 
 
+def _unreadable(error: DatabaseDamaged) -> Record:
+    """Return the answer about a database that cannot even be opened."""
+    from kbsync.interfaces.records import check_record
+    from kbsync.knowledge_base.damage import SENTENCES, Damage, Problem
+
+    problem = Problem(Damage.CORRUPT, SENTENCES[Damage.CORRUPT], 1, error.message, hint=error.hint)
+    return {**check_record([problem]), "unread": None, "notices": []}
+
+
 def _print(answer: Record, *, repair: bool) -> None:
+    from kbsync.interfaces.notices import where
+
     for problem in answer["problems"]:
-        where = f"{problem['count']}, first: {problem['first']}" if problem["first"] else str(problem["count"])
-        line(f"{problem['kind']}: {problem['detail']} ({where})")
+        line(f"{problem['kind']}: {problem['detail']} {where(problem['count'], problem['first'])}".rstrip())
         if problem["repaired"]:
             line(f"  Repaired. {problem['done']}".rstrip())
             continue
@@ -54,9 +70,13 @@ def _print(answer: Record, *, repair: bool) -> None:
             line(f"  {problem['hint']}")
     for notice in answer["notices"]:
         line(f"! {notice}")
-    if answer["ok"]:
+    if answer["unread"]:
+        line(f"! {answer['unread']}")
+    if answer["ok"] and answer["unread"]:
+        line("What is there is whole; the rest follows once it is read.")
+    elif answer["ok"]:
         line("All is whole again." if answer["problems"] else "All is whole.")
     elif repair:
         line("Not all could be repaired.")
-    else:
+    elif not all(problem["repaired"] or problem["hint"] for problem in answer["problems"]):
         line("`kbsync check --repair` makes whole what can be.")

@@ -138,15 +138,26 @@ def _copied(found: Record, file: BinaryIO, target: str) -> bool:
         content_hash = _copy(path, file)
         if content_hash == found["content_hash"]:
             return False
-        if content_hash is not None:  # else it is gone, or not readable now: another one may be
+        # Else it is gone, or not readable now: another one may be. A copy that holds other bytes is damaged.
+        if content_hash is not None and path != found["copy"]:
             there.append(path)
     if not there:
         raise NotFound(
-            f"No file holds document {found['id']} any more, and kbsync keeps no copy of files in followed folders.",
+            f"No file holds document {found['id']} any more, and {_of_copy(found)}",
             hint=f"`kbsync documents show {found['id']}` prints the text that was read.",
         )
     _copy(there[0], file)
     return True
+
+
+def _of_copy(found: Record) -> str:
+    """Say why there is no copy of kbsync's own to take a document from."""
+    if found["damaged"]:
+        return f"kbsync's copy of it is damaged: what is left of it is {_shown(found['damaged'][-1])}."
+    if found["copy"] is None:
+        return "kbsync keeps no copy of files in followed folders."
+    state = "damaged" if os.path.lexists(found["copy"]) else "gone"
+    return f"kbsync's copy of it, {_shown(found['copy'])}, is {state}."
 
 
 def _copy(path: str, file: BinaryIO) -> str | None:

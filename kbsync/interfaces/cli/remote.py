@@ -112,7 +112,8 @@ class Remote:
         found = self._client.post("local/content", body)
         copy = None if found["copy"] is None else decoded(found["copy"])
         files = [decoded(file) for file in found["files"]]
-        return {**found, "name": decoded(found["name"]), "copy": copy, "files": files}
+        damaged = [decoded(file) for file in found["damaged"]]
+        return {**found, "name": decoded(found["name"]), "copy": copy, "damaged": damaged, "files": files}
 
     def to_purge(self, older_than_days: float = 0.0, document_id: int | None = None) -> Record:
         return self._purge(older_than_days, document_id, dry_run=True)

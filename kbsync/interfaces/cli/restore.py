@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 from kbsync.config.locations import Locations
 from kbsync.daemon.lock import DataLock, owner_of
 from kbsync.errors import EngineBusy
-from kbsync.interfaces.cli.backup import contents
+from kbsync.interfaces.cli.backup import contents, named_folder
 from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told
 from kbsync.interfaces.cli.output import Record, counted, line, print_json
 from kbsync.interfaces.cli.session import locations
@@ -36,7 +35,8 @@ def restore(
 
     Stop the daemon first. On another machine, or where folders have moved, --map says where they lie now: files are
     compared, and nothing is converted or embedded anew. --map DIR=DIR says that a folder is the right one although its
-    disk is another. A config.toml that is here stays as it is.
+    disk is another. A config.toml that is here stays as it is, unless it says what the backup's says: then it names the
+    folders where they lie now.
     """
     with errors_told():
         answer = _restored(locations(), folder, maps or [], yes=yes)
@@ -56,7 +56,7 @@ def _restored(places: Locations, folder: str, maps: list[str], *, yes: bool) -> 
     owner = owner_of(places.lock_file)
     if owner is not None and owner.role == "daemon":
         raise EngineBusy(f"The daemon (process {owner.pid}) is running.", hint="Stop it; a restore replaces its data.")
-    backup = restoring.look(places, os.path.abspath(folder), maps, RealFileSystem())
+    backup = restoring.look(places, named_folder(folder), maps, RealFileSystem())
     _tell_roots(backup, restoring.hint_to_map(backup))
     if backup.replaces and not yes and not _confirmed(places):
         raise typer.Exit(UNANSWERED)
@@ -109,6 +109,8 @@ def _print(answer: Record) -> None:
         )
     if answer["config"] == "placed":
         line("config.toml comes from the backup.")
+    elif answer["config"] == "mapped":
+        line("config.toml, which said what the backup's says, names the folders now where they lie.")
     elif answer["config_error"]:
         complain(f"The backup's config.toml was not taken over: {answer['config_error']}")
     elif answer["config_differs"]:
@@ -117,5 +119,9 @@ def _print(answer: Record) -> None:
             "A source that it does not name is followed no more from the next start on: "
             f"compare it with {answer['path']}/config.toml first."
         )
+        if answer["config_lacks"]:
+            complain("It does not name these; write them into it to have them followed:")
+            for written in answer["config_lacks"].splitlines():
+                line(written)
     for problem in answer["problems"]:
         complain(f"When the backup was made: {problem}")

@@ -97,7 +97,8 @@ def search(
                     engine.embedders.load_for_queries(_MODEL_S)
                 answer = operations.search(" ".join(query), wanted or "lexical", limit, offset, narrowing)
                 if wanted is None:
-                    answer["notice"] = "The daemon is not running: found by words only."
+                    offline = "The daemon is not running: found by words only."
+                    answer["notice"] = " ".join(filter(None, (offline, engine.embedders.problem(), answer["notice"])))
     if as_json:
         print_json(answer)
     else:

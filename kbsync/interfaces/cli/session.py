@@ -83,7 +83,7 @@ def _opened(places: Locations, workers: int | None, may_rebuild: bool) -> Iterat
     try:
         # Sources that one command's environment names take nothing away from those in the file.
         by_file = is_written(places.config_file) and SOURCES_VARIABLE not in os.environ
-        engine.sources.follow(settings, forget=by_file)
+        engine.kb.checkup.in_spite_of_full_text(lambda: engine.sources.follow(settings, forget=by_file))
         yield Operations(engine, None), engine
     except IndexDamaged:
         engine.kb.checkup.mend_full_text()  # as it says; the next command finds it whole

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbsync.config.locations import Locations
+from kbsync.daemon.lock import owner_of
 from kbsync.errors import ConfigurationError
 from kbsync.interfaces.cli.client import running
 from kbsync.interfaces.cli.exits import UNREACHABLE, complain, errors_told
@@ -79,7 +80,7 @@ def _from_database(places: Locations) -> Record:
     from kbsync.interfaces.records import source_record
     from kbsync.knowledge_base import checkup, rebuilt
     from kbsync.knowledge_base.statistics import statistics
-    from kbsync.store import files, jobs, ledger, migrations, reindexes, sources
+    from kbsync.store import files, jobs, ledger, migrations, reindexes, sources, waiting_jobs
     from kbsync.store.connection import Connection
     from kbsync.store.writer import Readers
 
@@ -89,11 +90,12 @@ def _from_database(places: Locations) -> Record:
         rows = sources.listed(connection)
         found = [source_record(row, counts.get(row.id, {}), running=False) for row in rows]
         failures, folders = ledger.failures(connection), {row.id: row.path for row in rows}
-        set_aside = rebuilt.notice(rebuilt.read(connection), places.data_dir)
+        set_aside, unread = rebuilt.notice(rebuilt.read(connection), places.data_dir), rebuilt.unread(connection)
         told = [
             *([] if set_aside is None else [set_aside]),
+            *(notices.of_unread(unread, running=False) if unread.is_anew else []),
             *notices.of_check(checkup.last_problems(connection)),
-            *notices.of_room(jobs.waiting_for(connection, Reason.NO_SPACE), places.data_dir),
+            *notices.of_room(waiting_jobs.waiting_for(connection, Reason.NO_SPACE), places.data_dir),
             *notices.of_sources(found, time.time()),
             *notices.of_failures(failures, folders, lasting=False),
             *notices.of_failures(failures, folders, lasting=True),
@@ -106,7 +108,10 @@ def _from_database(places: Locations) -> Record:
             )
         elif another := _another_model(places, live):
             told.append(another)
-        return {**statistics(connection), "sources": found, "notices": told}
+        known = statistics(connection)
+        if owner_of(places.lock_file) is None:  # nobody reads: what a killed process left waits for the next one
+            known["queue"] = {"queued": sum(jobs.counts(connection).values()), "processing": 0}
+        return {**known, "sources": found, "notices": told}
 
     readers = Readers(places.database)
     try:

@@ -84,6 +84,7 @@ def add_ledger_routes(app: APIRouter, operations: Operations) -> None:
             **found,
             "name": encode(found["name"]),
             "copy": copy,
+            "damaged": [encode(file) for file in found["damaged"]],
             "files": [encode(file) for file in found["files"]],
         }
 

@@ -115,6 +115,7 @@ def test_on_a_new_machine_nothing_is_asked_and_the_json_says_what_was_done(
         "left_behind": 0,
         "config": "placed",
         "config_differs": [],
+        "config_lacks": "",
         "config_error": None,
     }
     assert str(tmp_path / "garden") in Path(new.locations.config_file).read_text()
@@ -133,6 +134,7 @@ def test_folders_that_are_not_here_are_told_with_the_map_to_say(disk: World, bac
     [
         (["--map", "/nowhere=/else"], "Its sources are: "),
         (["--map", "nowhere"], "no OLD=NEW"),
+        (["--map", "/=/not/there"], "There is no /not/there here"),
     ],
 )
 def test_a_map_that_means_nothing_is_wrong_usage(disk: World, backup: Path, maps: list[str], said: str) -> None:
@@ -169,6 +171,33 @@ def test_a_configuration_that_stays_is_told(disk: World, backup: Path, tmp_path:
     result = command(new, "restore", str(backup), "--yes")
     assert result.exit_code == 0
     assert "the backup's differs in workers." in result.stderr
+    assert "[[sources]]" not in result.stdout
+    new = disk_world(tmp_path / "home3", tmp_path / "home", text="workers = 2\n")
+    result = command(new, "restore", str(backup), "--yes")
+    assert "write them into it to have them followed:" in result.stderr
+    assert f'[[sources]]\npath = "{tmp_path / "notes"}"\n' in result.stdout
+
+
+def test_a_configuration_that_says_what_the_backups_says_follows_a_later_map(
+    disk: World, backup: Path, tmp_path: Path
+) -> None:
+    new = disk_world(tmp_path / "home2")
+    assert command(new, "restore", str(backup), "--yes").exit_code == 0
+    shutil.move(tmp_path / "notes", tmp_path / "garden")
+    result = command(new, "restore", str(backup), "--yes", "--map", f"{tmp_path / 'notes'}={tmp_path / 'garden'}")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "names the folders now where they lie" in result.stdout
+    assert str(tmp_path / "garden") in Path(new.locations.config_file).read_text()
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
+def test_an_empty_name_is_not_the_current_folder(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    new = disk_world(tmp_path / "home")
+    result = command(new, name, "")
+    assert (result.exit_code, "DIR is empty" in result.stderr) == (2, True)
+    assert [*new.home.iterdir(), *(tmp_path / "here").iterdir()] == []
 
 
 def test_stored_files_that_the_backup_does_not_have_are_told(disk: World, backup: Path, tmp_path: Path) -> None:
