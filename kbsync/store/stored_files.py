@@ -24,6 +24,8 @@ from kbsync.store.staging_hold import StagingHold
 
 # An ending in the name of a stored copy: anything else that stands after a dot is left out.
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,16}\Z")
+# A second link to a staged copy, about to take the place of a stored one that is damaged.
+_BESIDE = re.compile(r"[0-9a-f]{32}\.new")
 # The folder among the stored copies for those that are damaged.
 _SET_ASIDE = "damaged"
 # What our own disk answers when it is full, or was made read-only, broke or went while it was in use: no file's doing.
@@ -210,14 +212,18 @@ class StoredFiles:
         `keep_stored`: no stored copy goes, for the index is being built anew from them and a job may fail.
 
         A stored copy goes only while its staged twin (a hard link) waits for a job, which stores it again. Any other
-        may be the only copy of somebody's file, whose index was lost, and stays.
+        may be the only copy of somebody's file, whose index was lost, and stays. One whose twin waits for nobody was
+        just being stored from an inbox, as a rule, and is again: it is told at the next start, if it is unclaimed then.
         """
         names, unclaimed = {os.path.basename(path) for path in needed}, []
         twins = {os.lstat(path).st_ino for path in self.staged() if os.path.basename(path) in names}
         for path in _others(self.documents_dir, needed):
-            if os.lstat(path).st_ino not in twins:
+            there = os.lstat(path)
+            if _BESIDE.fullmatch(os.path.basename(path)):
+                self.discard(path)  # it was to take the place of a damaged copy, and is made again
+            elif there.st_nlink == 1:
                 unclaimed.append(path)
-            elif not keep_stored:
+            elif there.st_ino in twins and not keep_stored:
                 self.discard(path)
         for path in _others(self.staging_dir, needed):
             self.discard(path)

@@ -170,12 +170,21 @@ def test_the_sweep_removes_only_what_nothing_needs(stored: StoredFiles) -> None:
     assert stored.sweep({waiting, kept}) == []
 
 
+def test_the_sweep_removes_what_was_to_take_the_place_of_a_damaged_copy(stored: StoredFiles) -> None:
+    staged = stage(stored)
+    beside = os.path.join(stored.documents_dir, "0123456789abcdef0123456789abcdef.new")
+    os.link(staged, beside)
+    assert stored.sweep(set()) == []
+    assert os.listdir(stored.documents_dir) == []
+
+
 def test_the_sweep_keeps_a_stored_copy_whose_staged_twin_waits_for_nobody(stored: StoredFiles) -> None:
     """As where the database was deleted while a stored copy was to be read again: then it may be the only one."""
     orphan = stage(stored)
     path = stored.store(orphan, "aa", "a.md")
-    assert stored.sweep(set()) == [path]
+    assert stored.sweep(set()) == []
     assert (os.path.exists(orphan), Path(path).read_bytes()) == (False, b"apples")
+    assert stored.sweep(set()) == [path]
 
 
 def test_the_sweep_keeps_and_names_a_stored_copy_that_may_be_the_only_one(stored: StoredFiles) -> None:
