@@ -190,6 +190,7 @@ INSERT INTO vectors_1 SELECT 9999, text_hash, embedding FROM vectors_1 LIMIT 1;
 DELETE FROM vectors_1 WHERE chunk_id = (SELECT min(chunk_id) FROM vectors_1);
 CREATE TABLE vectors_9 (chunk_id INTEGER PRIMARY KEY, text_hash, embedding);
 DELETE FROM origins WHERE document_id = (SELECT id FROM documents WHERE title = 'Recipe');
+DELETE FROM files WHERE reason = 'removed_by_you';
 UPDATE files SET content_hash = 'abc' WHERE CAST(path AS TEXT) LIKE '%quince.txt';
 INSERT INTO jobs (state, kind, source_id, path, priority, sequence, created_at, updated_at)
 SELECT 'processing', 'path', source_id, path, 3, 1, 1, 1 FROM files WHERE CAST(path AS TEXT) LIKE '%yield.csv';
@@ -216,6 +217,15 @@ def damage_much(stage: Stage) -> None:
         if b"plan of the orchard" in copy.read_bytes():
             copy.unlink()
             copy.write_bytes(b"The plan of the orchard, and then the disk failed")
+
+
+def library_that_something_was_taken_out_of(stage: Stage) -> None:
+    library(stage)
+    stage.open()
+    [twin] = [document.id for document, _paths in stage.engine.kb.documents()[0] if document.title == "Twin"]
+    stage.engine.kb.remove_document(twin)
+    stage.engine.settle()
+    stage.close()
 
 
 def much_is_damaged_and_repaired(stage: Stage) -> None:
@@ -260,6 +270,11 @@ SCENARIOS = (
         prepare=library,
         removes=True,
     ),
-    Scenario("repair", (much_is_damaged_and_repaired, full_text_is_repaired_at_once), prepare=library, mends=True),
+    Scenario(
+        "repair",
+        (much_is_damaged_and_repaired, full_text_is_repaired_at_once),
+        prepare=library_that_something_was_taken_out_of,
+        mends=True,
+    ),
     Scenario("rebuild", (nothing,), prepare=library_with_a_damaged_file, mends=True),
 )
