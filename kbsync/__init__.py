@@ -14,6 +14,7 @@ The map, in the order of one file's life:
 - `compose`    builds everything from the settings, once
 - `interfaces` command line and HTTP
 
-On the ground floor: `errors`, `reasons`, `clock`, `filesystem`, `file_types`, `failpoints`, then `model`, `config`,
-`log`. A module imports only from below; `lint-imports` checks it.
+On the ground floor: `errors`, `reasons`, `clock`, `filesystem`, `file_types`, `failpoints`, `measures`, `machine`,
+`courtesy` to other programs, `confinement` of children, then `model`, `config`, `log`. A module imports only from
+below; `lint-imports` checks it.
 """

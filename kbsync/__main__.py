@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command line."""
+    if sys.platform == "win32":
+        sys.exit("kbsync: Windows is not supported; in its Linux (WSL 2) kbsync runs.")
     from kbsync.interfaces.cli import surroundings
 
     surroundings.make_whole()

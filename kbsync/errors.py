@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from kbsync.reasons import Reason
 
 
@@ -27,6 +30,19 @@ def _rebuilt(kind: type[KbsyncError], fields: dict[str, object]) -> KbsyncError:
     error = kind.__new__(kind, fields["message"])
     error.__dict__.update(fields)
     return error
+
+
+# What these say is about the program and the system; the messages of others may quote what was just read.
+_ABOUT_US = (
+    *(KbsyncError, OSError, ImportError, MemoryError, RecursionError),
+    *(TypeError, AttributeError, NameError, ZeroDivisionError),
+)
+
+
+def without_text(error: BaseException) -> str:
+    """Return an error as a log may tell it: its class, and its message where that cannot quote a document."""
+    name, message = type(error).__name__, str(error) if isinstance(error, _ABOUT_US) else ""
+    return f"{name}: {message}" if message else name
 
 
 class RetryLater(KbsyncError):
@@ -106,8 +122,31 @@ class DatabaseDamaged(StopEngine):
     """The database file itself is damaged: the next start sets it aside and builds the index anew."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong in a configuration. `line` and `column` count from 1, `variable` beats the file.
+
+    `setting` is empty where the file is no TOML.
+    """
+
+    setting: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    variable: str | None = None
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f", column {self.column}"
+        place = f"variable {self.variable}" if self.variable else f"line {self.line}{column}" if self.line else ""
+        return ": ".join(filter(None, (place, self.setting, self.message)))
+
+
 class ConfigurationError(StopEngine):
-    """The configuration cannot be used (exit code 78 of `kbsync run`)."""
+    """The configuration cannot be used (exit code 78 of `kbsync run`). `mistakes`: each by itself, where known."""
+
+    def __init__(self, message: str, *, hint: str = "", mistakes: Sequence[Mistake] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.mistakes = tuple(mistakes)
 
 
 class UsageError(KbsyncError):
@@ -128,3 +167,7 @@ class NotRunning(KbsyncError):
 
 class EngineBusy(KbsyncError):
     """Another process works on this data folder (exit code 1)."""
+
+
+class ServiceFailed(KbsyncError):
+    """The system's own service manager refused, or there is none for this user (exit code 1)."""

@@ -12,6 +12,7 @@ from kbsync import file_types
 from kbsync.errors import FailFile, SkipFile
 from kbsync.failpoints import failpoint
 from kbsync.file_types import DocumentType
+from kbsync.measures import TimeStage, untimed
 from kbsync.model import (
     ChunkLimits,
     Conversion,
@@ -111,13 +112,20 @@ def kind_of(
 
 
 def ingest(
-    content: Content, kind: Kind, limits: ChunkLimits, counter: TokenCounter, reader: Reader, vectorize: Vectorize
+    content: Content,
+    kind: Kind,
+    limits: ChunkLimits,
+    counter: TokenCounter,
+    reader: Reader,
+    vectorize: Vectorize,
+    timed: TimeStage = untimed,
 ) -> DocumentUpdate:
     """Route by type, convert, chunk, enrich, embed. Raises SkipFile and FailFile for this file's own reasons."""
     page_count, converter = None, kind.converter
     metadata: dict[str, JsonValue] = {}
     if kind.type in file_types.CONVERTED_TYPES:
-        conversion = _converted(content, kind, reader)
+        with timed("convert"):
+            conversion = _converted(content, kind, reader)
         parsed, page_count, converter = conversion.parsed, conversion.page_count, conversion.converter
         if conversion.ocr_pages:
             metadata["ocr_pages"] = conversion.ocr_pages
@@ -125,9 +133,10 @@ def ingest(
             metadata["ocr"] = content.options.ocr  # set by hand: it holds whoever brings the same bytes again
     else:
         by_hand = content.options.title
-        parsed = router.convert(
-            content.head, kind.type, kind.language, content.name, limits, counter, by_hand, reader.encodings
-        )
+        with timed("convert"):
+            parsed = router.convert(
+                content.head, kind.type, kind.language, content.name, limits, counter, by_hand, reader.encodings
+            )
     named = file_types.type_of(content.name)
     if named not in (None, kind.type) and not kind.by_hand:
         metadata["ending_says"] = named
@@ -138,8 +147,11 @@ def ingest(
         reason, parsed = Reason.NO_TEXT, replace(parsed, pieces=(Piece("", "name"),))
     elif parsed.truncated or (kind.type not in file_types.CONVERTED_TYPES and content.size > len(content.head)):
         reason = Reason.TRUNCATED
-    chunks = enrich.make_chunks(parsed, clipped_title(title, limits, counter), counter)
+    with timed("chunk"):
+        chunks = enrich.make_chunks(parsed, clipped_title(title, limits, counter), counter)
     failpoint("ingest.chunked")
+    with timed("embed"):
+        vectors = vectorize([chunk.enriched_text for chunk in chunks])
     return DocumentUpdate(
         content_hash=content.content_hash,
         title=title,
@@ -154,17 +166,22 @@ def ingest(
         chunker_fingerprint=kind.chunker,
         metadata={**parsed.metadata, **metadata},
         chunks=chunks,
-        vectors=vectorize([chunk.enriched_text for chunk in chunks]),
+        vectors=vectors,
         reason=reason,
         created_at=content.options.created_at,
     )
 
 
-def ingest_note(text: str, options: IngestOptions, counter: TokenCounter, vectorize: Vectorize) -> DocumentUpdate:
+def ingest_note(
+    text: str, options: IngestOptions, counter: TokenCounter, vectorize: Vectorize, timed: TimeStage = untimed
+) -> DocumentUpdate:
     """Make a note's one chunk. Raises SkipFile(EMPTY) for a note without text."""
     parsed = note.parse_note(text)
     title = options.title or note.note_title(text)
-    chunks = enrich.make_chunks(parsed, title, counter)
+    with timed("chunk"):
+        chunks = enrich.make_chunks(parsed, title, counter)
+    with timed("embed"):
+        vectors = vectorize([chunk.enriched_text for chunk in chunks])
     return DocumentUpdate(
         content_hash=note_hash(title, text),
         title=title,
@@ -179,7 +196,7 @@ def ingest_note(text: str, options: IngestOptions, counter: TokenCounter, vector
         chunker_fingerprint=NOTE_CONVERTER,
         metadata={},
         chunks=chunks,
-        vectors=vectorize([chunk.enriched_text for chunk in chunks]),
+        vectors=vectors,
         reason=None,
         created_at=options.created_at,
     )

@@ -1,4 +1,8 @@
-"""Logging by structlog: JSON lines into a rotating file, readable lines on a terminal; and the log of failed files."""
+"""Logging by structlog: JSON lines into a rotating file, readable lines on a terminal; and the log of failed files.
+
+An event is a constant name with fields out of `FIELDS`. No text of a document goes in: of an error that is not ours
+only the class and where it happened are told, for its message may quote what was being read.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,54 @@ import logging.handlers
 import os
 import sys
 import threading
+import traceback
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
 
 import structlog
 
+from kbsync.errors import without_text
 from kbsync.filesystem import is_at
 
 _MEGABYTE = 1 << 20
 # Kept: this file and four before it.
 _LOG_BYTES, _LOG_FILES = 5 * _MEGABYTE, 4
+
+# Every field that an event may have beside `event`, `level`, `logger`, `timestamp` and `exception`; one thing has one
+# name everywhere. tests/test_log.py reads every call in the program.
+FIELDS = {
+    "aside": "the name or path under which something damaged is kept",
+    "bytes": "how many bytes the event is about",
+    "characters": "how long a text is",
+    "count": "how many of what the event names",
+    "counts": "several such numbers by name",
+    "detail": "a sentence for people",
+    "device": "what a model runs on",
+    "document_id": "the row of a document",
+    "done": "what was done about a problem",
+    "error": "what went wrong, in a sentence with the remedy",
+    "first": "the first of `count`: a path, or a row such as `document 3`",
+    "free_bytes": "the room on the disk",
+    "hint": "what a person can do",
+    "is_at_hand": "whether a model is on this machine",
+    "is_whole": "whether all of it could be done",
+    "kind": "which problem, out of the list of `kbsync check`",
+    "live_model": "the model whose vectors are searched",
+    "loop": "the thread",
+    "model": "the configured model",
+    "needed_bytes": "the room that something takes",
+    "path": "the file or folder",
+    "reason": "why a path or source is in its state: one of `kbsync.reasons.Reason`",
+    "repaired": "whether a problem is gone",
+    "seconds": "how long it took or lasted",
+    "size_bytes": "how large the database is",
+    "source_id": "the row of a source",
+    "state": "the state of a path or source",
+    "watch_event": "what the system told of a folder: its kind and paths",
+    "why": "what led to it, a few constant words",
+}
 
 
 # The program's log, once it is configured.
@@ -31,13 +74,16 @@ def problem() -> str | None:
 
 
 def configure(log_file: str, level: str, *, terminal: bool) -> None:
-    """Send the program's log records (and warnings of libraries) to the file and, if asked, to stderr."""
+    """Send the program's log records to the file and, from warnings on, to stderr if asked; what libraries log too.
+
+    `level` is a setting's; of libraries warnings are heard, also those that Python's `warnings` shows.
+    """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        structlog.processors.ExceptionRenderer(_frames),
         structlog.processors.UnicodeDecoder(),
     ]
     structlog.configure(
@@ -58,7 +104,67 @@ def configure(log_file: str, level: str, *, terminal: bool) -> None:
     for handler in handlers:
         root.addHandler(handler)
     root.setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+    set_level(level)
+
+
+def set_level(level: str) -> None:
+    """Have the program's own records be written from this level on: debug, info, warning or error."""
     logging.getLogger("kbsync").setLevel(level.upper())
+
+
+def rotate() -> bool:
+    """Begin a new file, and drop the oldest; return whether there was anything to put away. Any thread may.
+
+    It happens by itself at 5 MB. Never raises: what does not work is `problem`.
+    """
+    return _written is not None and _written.put_away()
+
+
+def tell_the_end() -> None:
+    """Have what ends this process unforeseen be logged like any other surprise, in place of Python's own account.
+
+    That one goes to a journal with the error's message, which may quote a document.
+    """
+
+    def told(kind: type[BaseException], error: BaseException, frames: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            sys.__excepthook__(kind, error, frames)
+        else:
+            structlog.stdlib.get_logger(__name__).critical("ended_unforeseen", exc_info=(kind, error, frames))
+
+    sys.excepthook = told
+
+
+def _frames(exc_info: structlog.typing.ExcInfo) -> str:
+    """Return an error with its causes as Python shows them, without the messages that may quote a document."""
+    return "".join(_told(exc_info[1], exc_info[2], set())).rstrip("\n")
+
+
+def _told(error: BaseException, frames: TracebackType | None, told: set[int]) -> Iterator[str]:
+    told.add(id(error))
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if before is not None and id(before) not in told:
+        yield from _told(before, before.__traceback__, told)
+        yield "which led to:\n"
+    yield "Traceback (most recent call last):\n"
+    yield from traceback.format_tb(frames)
+    yield f"{_visible(without_text(error))}\n"
+
+
+def _escaped(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Make every value one line that steers no terminal: a file name cannot forge a record."""
+    shown: dict[str, Any] = {}
+    for name, value in event.items():
+        if name == "exception":
+            shown[name] = "\n".join(map(_visible, str(value).split("\n")))
+        else:
+            shown[name] = _visible(value) if isinstance(value, str) else value
+    return shown
+
+
+def _visible(text: str) -> str:
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def _file_handler(log_file: str, shared: list[structlog.typing.Processor]) -> _PrivateRotatingFile:
@@ -82,7 +188,10 @@ def _terminal_handler(shared: list[structlog.typing.Processor]) -> logging.Handl
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=30),
+                _escaped,
+                structlog.dev.ConsoleRenderer(
+                    colors=sys.stderr.isatty(), pad_event_to=30, exception_formatter=structlog.dev.plain_traceback
+                ),
             ],
         )
     )
@@ -122,6 +231,22 @@ class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
                 cure = "Free some space."
         self.failed = f"{self.baseFilename} cannot be written: {why}. {cure}"
 
+    def put_away(self) -> bool:
+        """Begin a new file, the one before is kept; return whether there was anything in it."""
+        self.acquire()
+        try:
+            if os.path.getsize(self.baseFilename) == 0:
+                return False
+            self.doRollover()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            self.handleError(logging.makeLogRecord({}))
+            return False
+        finally:
+            self.release()
+        return True
+
     def close(self) -> None:
         try:
             super().close()
@@ -155,6 +280,11 @@ class ErrorLog:
         line = json.dumps({"at": datetime.fromtimestamp(at, UTC).isoformat(), "path": path, "error": error})
         with self._lock:
             self._handler.emit(logging.makeLogRecord({"msg": "%s", "args": (line,)}))
+
+    def rotate(self) -> bool:
+        """Begin a new file, the one before is kept; return whether there was anything in it. Never raises."""
+        with self._lock:
+            return self._handler.put_away()
 
     def close(self) -> None:
         self._handler.close()

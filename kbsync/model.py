@@ -312,6 +312,7 @@ class DocumentUpdate:
 # ---- how it is found ----
 
 SearchMode = Literal["hybrid", "lexical", "vector"]
+SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 # vectors: every chunk embedded anew; stale: documents that older rules made, cut or converted anew; all: both, of all.
 ReindexScope = Literal["vectors", "stale", "all"]
 FilterField = Literal["type", "language", "source", "place", "title", "section", "since", "before"]

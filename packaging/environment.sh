@@ -1,4 +1,5 @@
-# Makes the private Python environment that quickstart.sh and test.sh share; sourced by both, never run by itself.
+# Makes the private Python environment that quickstart.sh and test.sh share, and holds what install.sh needs to make its
+# own; sourced by all of them, never run by itself.
 # shellcheck shell=bash
 #
 #   make_environment [EXTRA]   sets VENV; installs the checkout in CHECKOUT, with the extra named, where that is not done yet
@@ -15,6 +16,15 @@ say() { printf '%s\n' "$*" >&2; }
 fail() {
     say "$@"
     exit 1
+}
+
+# Prints a word as a shell wants it typed; printf %q would turn a Chinese title into numbers.
+quoted() {
+    local inside="'\\''"
+    case $1 in
+        *[!A-Za-z0-9_./:=@%+-]*) printf "'%s'" "${1//\'/$inside}" ;;
+        *) printf '%s' "$1" ;;
+    esac
 }
 
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
@@ -115,12 +125,22 @@ add_table_model() {
     fi
 }
 
+# Whether the cv2 folder holds the library that opencv-python-headless brought, by the hash that came with it.
+is_without_windows() {
+    "$VENV/bin/python" -c '
+import base64, hashlib, sys
+from importlib.metadata import files
+library = next(file for file in files("opencv-python-headless") or () if file.name.startswith("cv2.") and file.hash)
+digest = hashlib.new(library.hash.mode, library.read_binary()).digest()
+sys.exit(base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != library.hash.value)' >/dev/null 2>&1
+}
+
 # Two packages write the same cv2 folder. The one with windows wants libX11, libGL and more, which a bare machine lacks;
 # others depend on its name, so it stays, and the one without windows is written over it.
 settle_opencv() {
     local headless
     headless=$(installed opencv-python-headless)
-    if [ -n "$headless" ] && [ -n "$(installed opencv-python)" ]; then
+    if [ -n "$headless" ] && [ -n "$(installed opencv-python)" ] && ! is_without_windows; then
         pip_install --force-reinstall --no-deps "opencv-python-headless==$headless"
     fi
 }
@@ -147,15 +167,32 @@ check_imports() {
     fail "The system library $library is missing. Bring it with:  $(command_that_brings "$package" "$package")"
 }
 
+# Whether the environment is what install.sh installed for daily use, which no checkout takes over.
+is_installation() { grep -q '^wheel ' "$VENV/kbsync-installed" 2>/dev/null; }
+
+use_installation() {
+    if [ -n "$1" ]; then
+        fail "$VENV is the kbsync that packaging/install.sh installed. Set KBSYNC_VENV to another folder, for an environment of this checkout's own."
+    fi
+    if ! "$VENV/bin/kbsync" --version >/dev/null 2>&1; then
+        fail "The kbsync that packaging/install.sh installed in $VENV does not run any more. Run packaging/install.sh again: it mends it."
+    fi
+    say "Using the kbsync that is installed in $VENV (packaging/install.sh would install the one of this checkout)."
+}
+
 make_environment() {
     local extra=${1:-} stamp wanted present='' target
+    if is_installation; then
+        use_installation "$extra"
+        return
+    fi
     make_venv
     stamp=$VENV/kbsync-installed
     wanted=$(stamp_of_checkout)
     if [ -f "$stamp" ]; then
         present=$(cat "$stamp")
         # An environment with the test extra serves the quick start too, and an update of it keeps the extra.
-        case $present in *"extra test") extra=test ;; esac
+        case $present in *"extra test") extra='test' ;; esac
     fi
     wanted="$wanted
 extra ${extra:-none}"

@@ -62,17 +62,9 @@ if [ ! -t 1 ]; then
     once=yes
 fi
 
+# shellcheck disable=SC2119 # its argument is no argument of this script
 make_environment
 kbsync=$VENV/bin/kbsync
-
-# Prints a word as a shell wants it typed; printf %q would turn a Chinese title into numbers.
-quoted() {
-    local inside="'\\''"
-    case $1 in
-        *[!A-Za-z0-9_./:=@%+-]*) printf "'%s'" "${1//\'/$inside}" ;;
-        *) printf '%s' "$1" ;;
-    esac
-}
 
 prefix=
 if [ -z "$folder" ]; then
@@ -107,6 +99,7 @@ stop_all() {
     return "$code"
 }
 
+# shellcheck disable=SC2317,SC2329 # called by a trap
 end_on_signal() {
     local code=0
     say "" "Ending."

@@ -34,3 +34,24 @@ def test_a_wrong_configuration_stops_the_engine() -> None:
 def test_every_reason_has_a_sentence() -> None:
     assert set(SENTENCES) == set(Reason)
     assert all(sentence.endswith(".") for sentence in SENTENCES.values())
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (errors.FailFile(Reason.IO, "It is gone.", hint="Look."), "FailFile: It is gone. Look."),
+        (PermissionError(13, "Permission denied", "/notes/a.md"), "[Errno 13] Permission denied: '/notes/a.md'"),
+        (AttributeError("'NoneType' object has no attribute 'text'"), "'NoneType' object has no attribute 'text'"),
+        (MemoryError(), "MemoryError"),
+        (ValueError("invalid literal for int(): 'a line of the document'"), "ValueError"),
+        (KeyError("a line of the document"), "KeyError"),
+        (UnicodeEncodeError("ascii", "a line", 0, 1, "a line"), "UnicodeEncodeError"),
+        (RuntimeError("a line of the document"), "RuntimeError"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_log_is_told_of_an_error_quotes_no_document(error: BaseException, told: str) -> None:
+    """A13: what others say of a surprise may be what they were reading."""
+    assert errors.without_text(error).endswith(told)
+    assert errors.without_text(error).startswith(type(error).__name__)
+    assert "line" not in errors.without_text(error)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
-from kbsync import log
-from kbsync.compose.seams import Seams, configured_reranker, docling_models_folder, real_seams
+from kbsync import file_types, log
+from kbsync.compose.seams import AnyReranker, Seams, configured_reranker, docling_models_folder, real_seams
 from kbsync.config.locations import Locations
 from kbsync.config.settings import Settings
+from kbsync.daemon import memory
 from kbsync.daemon.outage import Outage
+from kbsync.daemon.rest import Rest, manners_of
 from kbsync.daemon.wake import Wake
 from kbsync.daemon.worker import Worker
 from kbsync.embed.batcher import Batcher
+from kbsync.embed.lifetimes import Idleness
 from kbsync.embed.model_files import ModelFiles
-from kbsync.embed.sentence_transformer import CrossEncoderReranker
 from kbsync.failpoints import failpoint
 from kbsync.knowledge_base import rebuild, rebuilt, repair_rows
 from kbsync.knowledge_base.adding import Adding
@@ -35,7 +38,8 @@ from kbsync.knowledge_base.repair import Models, Repair
 from kbsync.knowledge_base.repair_files import FileRepair
 from kbsync.knowledge_base.retention import Retention
 from kbsync.knowledge_base.source_control import SourceControl
-from kbsync.model import Lane, Priority
+from kbsync.measures import STAGES, Durations, Measures
+from kbsync.model import SEARCH_MODES, Job, Lane, Priority
 from kbsync.pipelines import isolation_plan
 from kbsync.pipelines.isolation_plan import Slots
 from kbsync.search.hybrid import Search
@@ -76,15 +80,17 @@ class Engine:
     source_control: SourceControl
     error_log: log.ErrorLog
     own: frozenset[tuple[int, int]]
-    reranker: CrossEncoderReranker | None
+    reranker: AnyReranker | None
     outage: Outage
     work: Wake
+    rest: Rest
     stop: threading.Event
     # Of the program that runs, whatever is installed in its place meanwhile.
     version: str
+    measures: Measures
 
-    def worker(self, gone: Callable[[int], None], lane: Lane, worst: Priority) -> Worker:
-        """Return a new worker."""
+    def worker(self, gone: Callable[[int], None], lane: Lane, worst: Priority, number: int = 0) -> Worker:
+        """Return a new worker, the one of that number in its lane: on a battery the first one may be enough."""
         return Worker(
             self.processor,
             self.writer,
@@ -98,6 +104,8 @@ class Engine:
             lane,
             worst,
             self.embedders.problem,
+            partial(self.rest.allows, number),
+            lambda job, state: self.measures.jobs.add(state, _type_of(job)),
         )
 
     def shortcomings(self) -> list[str]:
@@ -109,7 +117,15 @@ class Engine:
             found.append(f"kbsync {now} is installed by now, and this is still {self.version}: restart it.")
         if reranker is not None:
             found.append(f"{reranker} Hits are ranked without it until it is back.")
-        return found + self.batcher.notices
+        return found + self.batcher.notices + self.seams.conduct.refused
+
+    def let_models_rest(self) -> None:
+        """Let models go that nobody needed for long. To be called often."""
+        if self.embedders.look():
+            events.info("model_rests")
+            memory.give_back()
+        if self.reranker is not None:
+            self.reranker.look()
 
     def _place(self) -> str | None:
         """Say why the database should lie somewhere else, None where it may stay."""
@@ -121,6 +137,8 @@ class Engine:
         self.stop.set()
         self.work.ring()
         self.embedders.stop()
+        if self.reranker is not None:
+            self.reranker.unload()
         failpoint("close.embedders")
         self.cage.close()
         failpoint("close.cage")
@@ -140,31 +158,37 @@ def open_engine(
     ends: Callable[[], bool] = lambda: False,
     *,
     may_rebuild: bool = False,
+    models_apart: bool = False,
+    tells: Callable[[str], None] = lambda _doing: None,
 ) -> Engine:
     """Open the database (making it where there is none), put back what a dead process left, and build the parts.
 
-    `may_rebuild`: a damaged database is set aside and another one made; else DatabaseDamaged says how to have that.
+    `models_apart`: models are loaded in child processes, and never in this one. `may_rebuild`: a damaged database is
+    set aside and another one made; else DatabaseDamaged says how to have that. `tells` hears what may take long,
+    before it begins.
 
     Raises StopEngine (also ConfigurationError) where going on would do harm, and RetryLater where `ends` says meanwhile
     that the process is to end: no statement takes long any more then, not even a migration's.
     """
-    seams = seams or real_seams(settings, locations)
+    seams = seams or real_seams(settings, locations, models_apart)
     locations.make_folders()
     error_log = log.ErrorLog(locations.error_log)
     clock, stored = seams.clock, StoredFiles(locations.staging_dir, locations.documents_dir)
-    rebuild.make_ready(locations.database, stored, seams.fs, clock, may_rebuild=may_rebuild, ends=ends)
+    rebuild.make_ready(locations.database, stored, seams.fs, clock, may_rebuild=may_rebuild, ends=ends, tells=tells)
     writer, readers = Writer(locations.database, ends), Readers(locations.database, READ_S)
-    ran = writer.open()
+    ran = writer.open(tells)
     try:
         damage.opened(locations.database, clock.now())
         failpoint("engine.database_opened")
+        tells("putting back what the last run left")
         dimensions = {} if seams.missing_model else {seams.model.fingerprint: seams.model.dimension}
         mended = writer.run(lambda connection: repair_rows.mend_at_start(connection, dimensions, clock.now()))
         if readers.read(repair_rows.is_forgetful):
             mended += writer.run(lambda connection: repair_rows.leave_out_at_start(connection, clock.now()))
-        if mended:
-            events.error("repaired_at_start", found=[f"{problem.kind}: {problem.first}" for problem in mended])
-        configured = model_at_hand(_model(readers, seams), seams.counter, seams.open_devices)
+        for problem in mended:
+            events.error("repaired_at_start", kind=problem.kind, count=problem.count, first=problem.first)
+        idleness = Idleness(settings.models.rests_after_s)
+        configured = model_at_hand(_model(readers, seams), seams.counter, seams.open_devices, clock, idleness)
         batcher = configured.batcher
 
         def follow(connection: Connection) -> None:
@@ -175,7 +199,7 @@ def open_engine(
         if seams.missing_model is None:
             writer.run(follow)
         else:
-            events.info("model_missing", model=seams.model.name, why=seams.missing_model)
+            events.info("model_missing", model=seams.model.name, error=seams.missing_model)
         failpoint("engine.model_followed")
         embedders = Embedders(readers, configured, _earlier(readers, seams), seams.missing_model)
         recover(writer, readers, stored, error_log, clock, is_new=migrations.FIRST in ran)
@@ -183,7 +207,11 @@ def open_engine(
         own = locations.own_paths()
         sources = ConfiguredSources(writer, readers, clock)
         slots = isolation_plan.plan_here(
-            settings.workers, settings.models.device, own_models=settings.models.docling != "packaged"
+            settings.workers,
+            settings.models.device,
+            own_models=settings.models.docling != "packaged",
+            threads=settings.resources.threads,
+            memory_mb=settings.resources.memory_mb,
         )
         cage = seams.make_cage(slots, locations.data_dir)
         kept = KeptConversions(locations.conversions_dir)
@@ -200,6 +228,7 @@ def open_engine(
             docling_models_folder(settings, locations),
             settings.encodings,
         )
+        measures = Measures(Durations(clock.monotonic, STAGES), Durations(clock.monotonic, SEARCH_MODES))
         parts = Parts(
             seams.fs,
             clock,
@@ -213,9 +242,10 @@ def open_engine(
             own,
             sources.by_id,
             seams.open_inbox,
+            measures.stages,
         )
 
-        reranker = configured_reranker(settings)
+        reranker = configured_reranker(settings, seams.model_children)
 
         def search() -> Search:
             return Search(readers.within(SEARCH_S), embedders.for_queries(), reranker)
@@ -223,7 +253,9 @@ def open_engine(
         adding = Adding(seams.fs, clock, writer, readers, stored, limits, reader, own)
         retention = Retention(clock, writer, readers, stored, kept)
         compaction = Compaction(clock, writer, readers, kept, stored.room)
-        stop = threading.Event()
+        stop, work = threading.Event(), Wake()
+        rest = Rest(clock, writer, readers, work, manners_of(settings.resources), seams.is_on_battery)
+        rest.open()
         own_files = OwnFiles(readers, stored, kept)
         models = Models(lambda: dimensions, follow, lambda: kb.use_search(search()))
         files = FileRepair(seams.fs, clock, writer, readers, stored)
@@ -261,10 +293,17 @@ def open_engine(
         own,
         reranker,
         Outage(seams.clock, stored.room),
-        Wake(),
+        work,
+        rest,
         stop,
         version(),
+        measures,
     )
+
+
+def _type_of(job: Job) -> str:
+    """Return the type of what a job was for, by the ending of its name."""
+    return "note" if job.kind == "note" else file_types.type_of(job.path) or "other"
 
 
 def _model(readers: Readers, seams: Seams) -> ModelFiles:
@@ -280,5 +319,7 @@ def _earlier(readers: Readers, seams: Seams) -> ModelAtHand | None:
         return None
     found = seams.find_earlier(live)
     if seams.missing_model is None:
-        events.warning("another_model", configured=seams.model.name, live=live.model_name, at_hand=found is not None)
+        events.warning(
+            "another_model", model=seams.model.name, live_model=live.model_name, is_at_hand=found is not None
+        )
     return found

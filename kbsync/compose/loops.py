@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from kbsync import log
 from kbsync.compose.engine import Engine
-from kbsync.config.settings import load_settings
+from kbsync.config.settings import ResourceSettings, load_settings
 from kbsync.daemon.daemon import Daemon, Loops
+from kbsync.daemon.duties import Duties
+from kbsync.daemon.log_rotation import Logs
 from kbsync.daemon.producer import Producer
 from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
+from kbsync.daemon.rest import manners_of
 from kbsync.daemon.scrub import Scrub
 from kbsync.daemon.source_walk import SourceWalks
 from kbsync.daemon.watchers import Watchers
+from kbsync.knowledge_base.retrying import Retrying
 from kbsync.model import Priority
 from kbsync.sources.debounce import Debounce
 
 
-def build_daemon(engine: Engine) -> Daemon:
-    """Build the loops around an engine: `workers` for text, one more for fresh changes, and one for each child."""
-    seams, settings = engine.seams, engine.settings
+def build_daemon(engine: Engine, *, rests: bool = True) -> Daemon:
+    """Build the loops around an engine: `workers` for text, one more for fresh changes, and one for each child.
+
+    Without `rests` it works through pauses, quiet hours and on the battery: somebody waits for it.
+    """
+    seams, settings, rest = engine.seams, engine.settings, engine.rest
+    if not rests:
+        rest.waive()
 
     # The loops know each other only by these: changes that must settle, sources that must be walked, what walks saw.
     rescans: Rescans
@@ -57,9 +67,19 @@ def build_daemon(engine: Engine) -> Daemon:
     def gone(source_id: int) -> None:
         rescans.mark(source_id, "gone")
 
-    workers = [engine.worker(gone, "text", Priority.LOW) for _ in range(settings.workers)]
-    workers += [engine.worker(gone, "document", Priority.LOW) for _ in range(engine.slots.count)]
+    workers = [engine.worker(gone, "text", Priority.LOW, number) for number in range(settings.workers)]
+    workers += [engine.worker(gone, "document", Priority.LOW, number) for number in range(engine.slots.count)]
     workers.append(engine.worker(gone, "text", Priority.EVENT))
+    places = engine.locations
+    own_logs = {places.log_file: log.rotate, places.error_log: engine.error_log.rotate}
+    duties = Duties(
+        engine.kb,
+        engine.reindexing,
+        Retrying(seams.fs, seams.clock, engine.writer, engine.readers),
+        Logs(own_logs, (places.service_log,)),
+        engine.work,
+        settings.keep_days,
+    )
     loops = Loops(
         engine.writer,
         engine.batcher,
@@ -69,12 +89,19 @@ def build_daemon(engine: Engine) -> Daemon:
         producer,
         rescans,
         watchers,
-        Reindexer(engine.reindexing, engine.work, engine.stop),
-        Scrub(seams.fs, seams.clock, engine.writer, engine.readers, engine.sources, engine.stop),
+        Reindexer(engine.reindexing, engine.work, engine.stop, rest.defers),
+        Scrub(seams.fs, seams.clock, engine.writer, engine.readers, engine.sources, engine.stop, rest.defers),
+        duties,
         engine.outage,
+        rest,
         engine.work,
         engine.stop,
     )
+
+    def follow_resources(resources: ResourceSettings) -> None:
+        seams.conduct.follow(resources.of_daemon, resources.of_children)
+        rest.follow(manners_of(resources))
+
     config_file = engine.locations.config_file
     return Daemon(
         loops,
@@ -85,4 +112,6 @@ def build_daemon(engine: Engine) -> Daemon:
         settings,
         lambda: load_settings(config_file),
         lambda: (found := seams.find_model()) is not None and found.fingerprint != seams.model.fingerprint,
+        follow_resources,
+        engine.let_models_rest,
     )

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
+from kbsync import machine
 from kbsync.clock import Clock, SystemClock
 from kbsync.config.locations import Locations
 from kbsync.config.settings import Settings, load_settings
+from kbsync.courtesy import Conduct, Courtesy
 from kbsync.daemon.watchers import MakeWatcher
+from kbsync.embed.child_device import ChildReranker, open_child_devices
 from kbsync.embed.embedder import Device
+from kbsync.embed.lifetimes import Idleness
 from kbsync.embed.model_files import ModelFiles, absent_model, model_at, model_with, packaged_model
+from kbsync.embed.model_process import ChildTerms
 from kbsync.embed.sentence_transformer import CrossEncoderReranker, SentenceTransformerDevice, devices_there
 from kbsync.embed.token_counter import HuggingFaceCounter
 from kbsync.errors import ConfigurationError, FailFile, Unready
@@ -23,6 +29,7 @@ from kbsync.model import Conversion, ConversionRequest, Source, TokenCounter
 from kbsync.pipelines import docling_converter, isolation, isolation_plan, model_catalogue
 from kbsync.pipelines.isolation_plan import Slots
 from kbsync.reasons import Reason
+from kbsync.sources import full_disk_access
 from kbsync.sources.inbox import Inbox, RealInbox
 from kbsync.sources.mounts import Mount, mounts
 from kbsync.sources.watcher import NativeWatcher
@@ -30,6 +37,7 @@ from kbsync.store.reindexes import VectorTable
 
 # Gets the plan of the slots and the data folder.
 MakeCage = Callable[[Slots, str], Cage]
+AnyReranker = CrossEncoderReranker | ChildReranker
 
 
 def _none_found(_table: VectorTable) -> ModelAtHand | None:
@@ -38,6 +46,15 @@ def _none_found(_table: VectorTable) -> ModelAtHand | None:
 
 def _no_model() -> ModelFiles | None:
     return None
+
+
+def _plugged_in() -> bool:
+    return False
+
+
+def _as_it_is() -> Conduct:
+    """Return the conduct of a process whose priority is not ours to change."""
+    return Conduct(Courtesy(), lambda _courtesy: [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +78,18 @@ class Seams:
     missing_model: str | None = None
     # Looks at what the settings name now; None where that cannot be used.
     find_model: Callable[[], ModelFiles | None] = _no_model
+    # Whether the machine runs on its battery; and how this process and its children yield to others.
+    is_on_battery: Callable[[], bool] = _plugged_in
+    conduct: Conduct = field(default_factory=_as_it_is)
+    # How the child processes run that hold models; None where models are loaded in this process.
+    model_children: ChildTerms | None = None
 
 
-def real_seams(settings: Settings, locations: Locations) -> Seams:
+def real_seams(settings: Settings, locations: Locations, models_apart: bool = False) -> Seams:
     """Return the real disk, clock, model and watchers. Imports no model library yet. Raises ConfigurationError.
 
-    A model that is not there is no such error: its disk may come back.
+    `models_apart`: models are loaded in child processes, which end when nobody needs them, and never in this one. A
+    model that is not there is no such error: its disk may come back.
     """
     missing: str | None = None
     try:
@@ -74,20 +97,27 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
     except ConfigurationError as error:
         named = settings.models.embedder
         model, missing = absent_model(None if named == "packaged" else os.path.expanduser(named)), str(error)
-    setting = settings.models.device
+    device = settings.models.device
+    setting = device if isinstance(device, str) else list(device)
+    share = settings.models.gpu_memory_share
+    conduct = Conduct(settings.resources.of_children)
+    children = ChildTerms(conduct.children, share) if models_apart else None
 
     def open_devices(files: ModelFiles) -> list[Device]:
         if files is model and missing is not None:
             raise Unready(Reason.MODEL, missing)
-        names, notice = devices_there(setting if isinstance(setting, str) else list(setting))
+        if children is not None:
+            return open_child_devices(files, setting, children, SystemClock())
+        names, notice = devices_there(setting)
         # What is to be said of all of them one says.
-        return [SentenceTransformerDevice(files, name, None if n else notice) for n, name in enumerate(names)]
+        return [SentenceTransformerDevice(files, name, None if n else notice, share) for n, name in enumerate(names)]
 
     def find_earlier(table: VectorTable) -> ModelAtHand | None:
         found = model_with(table.fingerprint, table.folder)
         if found is None:
             return None
-        return model_at_hand(found, HuggingFaceCounter(found.tokenizer_json), partial(open_devices, found))
+        counter, idleness = HuggingFaceCounter(found.tokenizer_json), Idleness(settings.models.rests_after_s)
+        return model_at_hand(found, counter, partial(open_devices, found), idleness=idleness)
 
     languages, own_models = settings.ocr.languages, docling_models_folder(settings, locations)
 
@@ -98,10 +128,10 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
             return None
 
     def make_cage(slots: Slots, folder: str) -> Cage:
-        return conversion_cage(slots, folder, languages, own_models)
+        return conversion_cage(slots, folder, languages, own_models, conduct.children)
 
     return Seams(
-        RealFileSystem(),
+        full_disk_access.on_platform(RealFileSystem(), sys.platform, machine.program()),
         SystemClock(),
         model,
         HuggingFaceCounter(model.tokenizer_json),
@@ -112,6 +142,9 @@ def real_seams(settings: Settings, locations: Locations) -> Seams:
         mounts=mounts,
         missing_model=missing,
         find_model=find_model,
+        is_on_battery=machine.on_battery,
+        conduct=conduct,
+        model_children=children,
     )
 
 
@@ -128,13 +161,19 @@ def configured_model(settings: Settings) -> ModelFiles:
         raise ConfigurationError(error.message, hint=f"models.embedder names it. {error.hint}") from error
 
 
-def configured_reranker(settings: Settings) -> CrossEncoderReranker | None:
-    """Return the reranker that is set, not loaded yet, and perhaps not there: `missing` says so."""
+def configured_reranker(settings: Settings, children: ChildTerms | None = None) -> AnyReranker | None:
+    """Return the reranker that is set, not loaded yet, and perhaps not there: `missing` says so.
+
+    With `children` it is loaded in one of these.
+    """
     if settings.models.reranker is None:
         return None
     folder = os.path.abspath(os.path.expanduser(settings.models.reranker))
     device = settings.models.device
-    return CrossEncoderReranker(folder, device if isinstance(device, str) else list(device))
+    setting = device if isinstance(device, str) else list(device)
+    if children is None:
+        return CrossEncoderReranker(folder, setting)
+    return ChildReranker(folder, setting, children, SystemClock(), Idleness(settings.models.rests_after_s))
 
 
 def require_reranker(settings: Settings) -> None:
@@ -159,7 +198,11 @@ def docling_models_folder(settings: Settings, locations: Locations) -> str | Non
 
 
 def conversion_cage(
-    slots: Slots, folder: str, languages: tuple[str, ...], own_models: str | None
+    slots: Slots,
+    folder: str,
+    languages: tuple[str, ...],
+    own_models: str | None,
+    courtesy: Callable[[], Courtesy] = Courtesy,
 ) -> isolation.Cage[ConversionRequest, Conversion]:
     """Return the cage in which Docling converts, its models loaded when a child starts."""
     limits = isolation.CageLimits(memory_bytes=4 << 30, recycle_bytes=isolation_plan.OWN_BYTES) if own_models else None
@@ -170,4 +213,6 @@ def conversion_cage(
         SystemClock(),
         prepare=partial(docling_converter.warm_up, "auto", languages, slots.threads, own_models),
         limits=limits,
+        courtesy=courtesy,
+        room=lambda needed: machine.memory().free >= needed,
     )

@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import tomlkit
@@ -33,6 +33,24 @@ def add_source(
     resolved = followable(config_file, path)
     with _alone(config_file):
         return _add(config_file, resolved, recursive, ignore, mode)
+
+
+def add_sources(config_file: str, paths: Sequence[str], beginning: str) -> list[str]:
+    """Add folders to `[[sources]]`, all or none, and return their resolved paths.
+
+    Where there is no configuration yet, `beginning` is what it begins with. Raises as `add_source`.
+    """
+    resolved = [followable(config_file, path) for path in paths]
+    with _alone(config_file):
+        document = _parse(config_file) if is_written(config_file) else tomlkit.parse(beginning)
+        for path in resolved:
+            _refuse_covered(document, path)
+            _append(document, path)
+        text = tomlkit.dumps(document)
+        for path in resolved:
+            text = _set_apart(text, path)
+        _replace(config_file, text)
+    return resolved
 
 
 def followable(config_file: str, path: str) -> str:
@@ -62,6 +80,18 @@ def _refuse_covered(document: tomlkit.TOMLDocument, resolved: str) -> None:
 def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ...], mode: SourceMode) -> str:
     document = _parse(config_file)
     _refuse_covered(document, resolved)
+    _append(document, resolved, recursive, ignore, mode)
+    _replace(config_file, _set_apart(tomlkit.dumps(document), resolved))
+    return resolved
+
+
+def _append(
+    document: tomlkit.TOMLDocument,
+    resolved: str,
+    recursive: bool = True,
+    ignore: tuple[str, ...] = (),
+    mode: SourceMode = "mirror",
+) -> None:
     entry = tomlkit.table()
     entry["path"] = resolved
     if mode != "mirror":
@@ -73,8 +103,6 @@ def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ..
     if not isinstance(document.get("sources"), AoT) and not document.get("sources"):
         document["sources"] = tomlkit.aot()  # absent, or written as an empty list
     _entries(document).append(entry)
-    _replace(config_file, _set_apart(tomlkit.dumps(document), resolved))
-    return resolved
 
 
 def _set_apart(text: str, resolved: str) -> str:

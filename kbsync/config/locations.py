@@ -76,6 +76,11 @@ class Locations:
         return os.path.join(self.state_dir, "token")
 
     @property
+    def early_ends_file(self) -> str:
+        """How many starts under a service manager soon ended, one after another. Not made before one begins."""
+        return os.path.join(self.state_dir, "early-ends.json")
+
+    @property
     def heartbeat_dir(self) -> str:
         """A folder that is written to now and then and watched like the sources: so events are known to arrive."""
         return os.path.join(self.state_dir, "heartbeat")
@@ -88,6 +93,11 @@ class Locations:
     @property
     def log_file(self) -> str:
         return os.path.join(self.log_dir, "kbsync.log")
+
+    @property
+    def service_log(self) -> str:
+        """What launchd writes of what the daemon says before its own log is there, and of how it dies."""
+        return os.path.join(self.log_dir, "service.log")
 
     def make_folders(self) -> None:
         """Create every folder, private to the user. Raises ConfigurationError where that is impossible.

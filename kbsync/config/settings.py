@@ -9,11 +9,15 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from kbsync.config.variables import SOURCES_VARIABLE
-from kbsync.errors import ConfigurationError
+from kbsync.config import mistakes, quiet_hours
+from kbsync.config.mistakes import Misplaced
+from kbsync.config.quiet_hours import QuietHours
+from kbsync.config.schedule import ScheduleSettings
+from kbsync.config.times import Every, When
+from kbsync.courtesy import Courtesy, IoClass
+from kbsync.errors import ConfigurationError, Mistake
 from kbsync.model import ChunkLimits, OcrMode, SourceMode, WatchMode
 
 # A month; timers overflow on what is not far above (TOML knows `inf`).
@@ -27,7 +31,7 @@ _OTHER_VARIABLES = {"home", "venv", "test_corpus"}
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
 class SourceSettings(_Section):
@@ -86,6 +90,78 @@ class ModelSettings(_Section):
         default="packaged",
         description="layout and tables by the packaged models, or by Docling's own (models download)",
     )
+    idle_s: float | Literal["never"] = Field(
+        default=300,
+        description='without work for so many seconds they leave memory, 12 times as long after a search; or "never"',
+    )
+    gpu_memory_share: float = Field(default=0.5, gt=0, le=1, description="the most of a GPU's memory that is taken")
+
+    @field_validator("idle_s", mode="before")
+    @classmethod
+    def _seconds(cls, value: object) -> float | Literal["never"]:
+        if value == "never":
+            return "never"
+        try:
+            seconds = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else -1.0
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds <= _LONGEST_S:
+            raise ValueError(f'must be a number of seconds from 0 to {_LONGEST_S:.0f}, or "never"')
+        return seconds
+
+    @property
+    def rests_after_s(self) -> float | None:
+        """After how many seconds without work a model leaves memory; None: never."""
+        return None if self.idle_s == "never" else self.idle_s
+
+
+class ResourceSettings(_Section):
+    """How much of the machine is taken, and when: your own programs go first."""
+
+    nice: int = Field(
+        default=10,
+        ge=0,
+        le=19,
+        description="how far reading and embedding stand back; the daemon, which searches, half",
+    )
+    io: IoClass = Field(
+        default="low", description="low: after other programs; idle: when no other uses the disk; normal (Linux)"
+    )
+    threads: int | None = Field(
+        default=None, ge=1, le=1024, description="the most cores for reading, and for embedding; from the next start on"
+    )
+    memory_mb: int | None = Field(
+        default=None, ge=512, description="to plan with, from the next start on; unset: half of the machine's"
+    )
+    on_battery: Literal["pause", "slow", "go"] = Field(
+        default="slow", description="pause; slow: a file at a time, and nothing that can wait; go"
+    )
+    quiet_hours: tuple[str, ...] = Field(
+        default=(), description="such as 09:00-18:00, local time: nothing is indexed then but what you add yourself"
+    )
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _hours(cls, written: tuple[str, ...]) -> tuple[str, ...]:
+        hours = [quiet_hours.parse(text) for text in written]
+        if quiet_hours.leave_no_time(hours):
+            raise ValueError("they leave no time of the day to work in")
+        return tuple(str(one) for one in hours)
+
+    @property
+    def hours(self) -> tuple[QuietHours, ...]:
+        """The quiet hours, read."""
+        return tuple(quiet_hours.parse(text) for text in self.quiet_hours)
+
+    @property
+    def of_daemon(self) -> Courtesy:
+        """How the daemon yields: it searches too, so it goes before its own children."""
+        return Courtesy(self.nice // 2, self.io)
+
+    @property
+    def of_children(self) -> Courtesy:
+        """How the processes yield that read documents and embed."""
+        return Courtesy(self.nice, self.io, self.threads)
 
 
 class HttpSettings(_Section):
@@ -122,6 +198,8 @@ class Settings(BaseSettings):
     ocr: OcrSettings = OcrSettings()
     models: ModelSettings = ModelSettings()
     http: HttpSettings = HttpSettings()
+    resources: ResourceSettings = ResourceSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="how much is logged")
 
     @field_validator("encodings")
@@ -145,15 +223,18 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         paths = [source.path for source in self.sources]
-        for path in paths:
-            if paths.count(path) > 1:
-                raise ValueError(f"{path} is listed twice as a source")
+        for index, path in enumerate(paths):
+            at = ("sources", index, "path")
+            if path in paths[:index]:
+                raise Misplaced(f"{path} is listed twice as a source", at)
             for other in paths:
                 if other != path and path.startswith(other.rstrip(os.sep) + os.sep):
-                    raise ValueError(f"the source {path} lies inside the source {other}; keep the outer one")
+                    raise Misplaced(f"the source {path} lies inside the source {other}; keep the outer one", at)
         longest = self.chunks.max_tokens
         if longest is not None and self.chunks.overlap_tokens * 2 > longest:
-            raise ValueError("chunks.overlap_tokens must be at most half of chunks.max_tokens")
+            raise Misplaced(
+                "chunks.overlap_tokens must be at most half of chunks.max_tokens", ("chunks", "overlap_tokens")
+            )
         return self
 
     @classmethod
@@ -172,6 +253,10 @@ class Settings(BaseSettings):
     def keep_days(self) -> float | None:
         """How many days older versions and what is gone are kept; None: for ever."""
         return None if self.keep_versions_days == "forever" else self.keep_versions_days
+
+    def timetable(self) -> dict[str, tuple[str, When | None]]:
+        """Return every job of the daemon with its time as it is written, and as it is meant (None: never)."""
+        return {"rescan": (f"{self.rescan_s:g}s", Every(self.rescan_s)), **self.schedule.times()}
 
     def chunk_limits(self, model_max_tokens: int) -> ChunkLimits:
         """Return the sizes for chunks under a model that reads `model_max_tokens`."""
@@ -205,16 +290,21 @@ def _legacy_encoding(name: str) -> str:
 
 def load_settings(config_file: str) -> Settings:
     """Read config.toml (absent: all defaults) and the environment. Raises ConfigurationError naming every mistake."""
-    return _checked(_read(config_file), config_file)
+    return _checked(*_read(config_file), config_file)
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """Return a message for each KBSYNC_* variable that means nothing: a misspelt one would be passed over silently."""
     return [
-        f"There is no setting for the variable {name}; it is passed over."
+        f"There is no setting for the variable {name}; it is passed over.{_meant(name)}"
         for name in sorted(environ)
         if name.upper().startswith(_PREFIX) and not _is_known(name.upper().removeprefix(_PREFIX).lower())
     ]
+
+
+def _meant(name: str) -> str:
+    meant = mistakes.did_you_mean(name.upper(), [f"{_PREFIX}{known}".upper() for known in Settings.model_fields])
+    return f" {meant[0].upper()}{meant[1:]}" if meant else ""
 
 
 def _is_known(name: str) -> bool:
@@ -234,88 +324,40 @@ def is_written(config_file: str) -> bool:
         return False
 
 
-def _read(config_file: str) -> Mapping[str, Any]:
+def _read(config_file: str) -> tuple[Mapping[str, Any], str]:
+    """Return what the file sets, and its text; nothing where there is none."""
     try:
         with open(config_file, "rb") as file:
-            return tomllib.load(file)
+            content = file.read()
     except FileNotFoundError:
-        return {}
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{config_file} is not valid TOML: {error}.", hint="Correct that line.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"Cannot read {config_file}: {error}.", hint="Make it readable UTF-8.") from error
-
-
-# What pydantic says in its own words, for people; `{}` is a bound or a list of values of the setting.
-_SAID = {
-    "extra_forbidden": "there is no such setting",
-    "missing": "must be set",
-    "literal_error": "must be one of: {expected}",
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be {ge} or more",
-    "less_than": "must be less than {lt}",
-    "less_than_equal": "must be {le} or less",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "finite_number": "must be a number",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "string_type": "must be text in quotes",
-    "tuple_type": "must be a list",
-    "list_type": "must be a list",
-    "model_type": "must be a table of settings",
-    "model_attributes_type": "must be a table of settings",
-    "dict_type": "must be a table of settings",
-}
-
-
-def _setting_of(mistake: ErrorDetails, values: Mapping[str, Any]) -> str:
-    """Return which setting is meant: of one that may be of several kinds, pydantic names the kind as well.
-
-    A source is named by its folder; without one by its place in the list, counted from 1.
-    """
-    loc = mistake["loc"]
-    if len(loc) > 1 and loc[0] == "sources" and isinstance(loc[1], int):
-        inside = ".".join(str(part) for part in loc[2:])
-        return " of ".join(part for part in (inside, f"source {_folder_of(values, loc[1])}") if part)
-    parts = [str(part) for part in loc]
-    return ".".join(part for part in parts if part != "str" and "[" not in part) or "settings"
-
-
-def _folder_of(values: Mapping[str, Any], index: int) -> str:
-    """Return how a source is named in a message. Nothing of it has been checked yet; a variable beats the file."""
-    number = f"number {index + 1}"
-    if any(name.upper().startswith(SOURCES_VARIABLE) for name in os.environ):
-        return number
+        return {}, ""
+    except OSError as error:
+        raise ConfigurationError(f"Cannot read {config_file}: {error}.", hint="Make it readable.") from error
     try:
-        folder = values["sources"][index]["path"]
-    except (LookupError, TypeError):
-        return number
-    return f"{folder} ({number})" if isinstance(folder, str) and folder.isprintable() else number
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        wrong = Mistake("", "what stands there is no UTF-8", content.count(b"\n", 0, error.start) + 1)
+        raise ConfigurationError(
+            f"{config_file} cannot be read as text: {wrong}.", hint="Save it as UTF-8.", mistakes=[wrong]
+        ) from error
+    try:
+        return tomllib.loads(text), text
+    except tomllib.TOMLDecodeError as error:
+        wrong = mistakes.of_syntax(error, text)
+        raise ConfigurationError(
+            f"{config_file} is not valid TOML: {wrong}.", hint="Correct that line.", mistakes=[wrong]
+        ) from error
 
 
-def _said(mistake: ErrorDetails) -> str:
-    """Return pydantic's message for people."""
-    sentence = _SAID.get(mistake["type"])
-    if sentence is None:
-        return mistake["msg"].removeprefix("Value error, ")
-    return sentence.format(**mistake.get("ctx", {}))
-
-
-def _checked(values: Mapping[str, Any], config_file: str) -> Settings:
+def _checked(values: Mapping[str, Any], text: str, config_file: str) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as error:
-        said: dict[str, list[str]] = {}
-        for mistake in error.errors():
-            said.setdefault(_setting_of(mistake, values), []).append(_said(mistake))
-        mistakes = "; ".join(f"{setting}: {', or '.join(sentences)}" for setting, sentences in said.items())
+        found = mistakes.of_values(error, values, text, Settings, os.environ)
         raise ConfigurationError(
-            f"The configuration cannot be used ({config_file} and KBSYNC_* variables): {mistakes}.",
+            f"The configuration cannot be used ({config_file} and KBSYNC_* variables): {'; '.join(map(str, found))}.",
             hint="Correct it and start again.",
+            mistakes=found,
         ) from error
     except ValueError as error:  # pydantic-settings: a variable that should hold JSON does not
         raise ConfigurationError(f"A KBSYNC_* variable cannot be read: {error}.", hint="Correct it.") from error

@@ -14,6 +14,8 @@ _EXAMPLES: dict[str, object] = {
     "path": "~/Documents",
     "password_file": "~/passwords.txt",
     "max_tokens": 256,
+    "threads": 2,
+    "memory_mb": 4096,
     "reranker": "~/models/reranker",
 }
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.config.settings import Settings, is_written
+from kbsync.config.settings import ResourceSettings, Settings, is_written
+from kbsync.daemon import last_runs
+from kbsync.daemon.duties import Duties
 from kbsync.daemon.outage import Outage
 from kbsync.daemon.producer import Producer
 from kbsync.daemon.reindexer import Reindexer
 from kbsync.daemon.rescans import Rescans
+from kbsync.daemon.rest import Rest
 from kbsync.daemon.scheduler import Scheduler
 from kbsync.daemon.scrub import Scrub
 from kbsync.daemon.upkeep import Upkeep
@@ -23,13 +26,14 @@ from kbsync.daemon.wake import Wake
 from kbsync.daemon.watchers import Watchers
 from kbsync.daemon.worker import Worker
 from kbsync.embed.batcher import Batcher
-from kbsync.errors import ConfigurationError, DatabaseDamaged, KbsyncError, RetryLater, StopEngine
+from kbsync.errors import ConfigurationError, DatabaseDamaged, KbsyncError, RetryLater, StopEngine, without_text
 from kbsync.failpoints import failpoint
 from kbsync.filesystem import Stat, stat_of
 from kbsync.knowledge_base.configured import ConfiguredSources
 from kbsync.knowledge_base.conversion import Cage
 from kbsync.knowledge_base.embedders import Embedders
 from kbsync.knowledge_base.facade import KnowledgeBase
+from kbsync.log import set_level
 from kbsync.queue import job_queue
 from kbsync.store import damage
 from kbsync.store.writer import Writer
@@ -58,7 +62,9 @@ class Loops:
     watchers: Watchers
     reindexer: Reindexer
     scrub: Scrub
+    duties: Duties
     outage: Outage
+    rest: Rest
     work: Wake
     stop: threading.Event
 
@@ -76,6 +82,8 @@ class Daemon:
         settings: Settings,
         load_settings: Callable[[], Settings],
         model_changed: Callable[[], bool] = lambda: False,
+        follow_resources: Callable[[ResourceSettings], None] = lambda _resources: None,
+        look_at_models: Callable[[], None] = lambda: None,
     ) -> None:
         self.loops = loops
         self.kb = kb
@@ -85,8 +93,25 @@ class Daemon:
         self._settings = settings
         self._load_settings = load_settings
         self._model_changed = model_changed
-        self.upkeep = Upkeep(kb, lambda: self._settings.keep_days, loops.stop)
-        self._scheduler = Scheduler(clock, settings.rescan_s, loops.rescans.request_all, self.upkeep.ask)
+        self._follow_resources = follow_resources
+        self._look_at_models = look_at_models
+        self.upkeep = Upkeep(
+            clock,
+            kb.checkup,
+            loops.duties.by_name(lambda seconds: self.upkeep.rest(seconds)),
+            lambda name, began: self.scheduler.ran(name, began),
+            loops.stop,
+        )
+        self.scheduler = Scheduler(
+            clock,
+            settings.timetable(),
+            loops.rescans.request_all,
+            loops.rescans.walked,
+            self.upkeep,
+            lambda runs: loops.writer.run(lambda connection: last_runs.write(connection, runs)),
+            loops.rest.defers,
+            loops.rest.holds,
+        )
         self._threads: list[threading.Thread] = []
         self._reload = threading.Event()
         self._reloading = threading.Lock()
@@ -100,6 +125,7 @@ class Daemon:
     def start(self) -> None:
         """Begin: what a dead process left goes back into the queue, then watch, then walk, then work."""
         loops = self.loops
+        self._follow_resources(self._settings.resources)
         loops.writer.start()
         loops.embedders.start()
         self.kb.retention.note_time(self._settings.keep_days)
@@ -111,7 +137,7 @@ class Daemon:
         self._spawn("upkeep", partial(self.upkeep.run, loops.outage))
         for number, worker in enumerate(loops.workers):
             self._spawn(f"worker-{number}", partial(worker.run, loops.outage))
-        self._spawn("scheduler", self._scheduler.run)
+        self.scheduler.start(loops.writer.run(last_runs.read))
 
     def tick(self) -> None:
         """Look after everything once. Raises what ended a loop, and DatabaseDamaged: never half alive."""
@@ -130,8 +156,9 @@ class Daemon:
         if not self.loops.writer.alive():
             raise StopEngine("The database's writer ended unexpectedly.", hint="The log tells why.")
         if (died := self.loops.embedders.died()) is not None:
-            raise StopEngine(f"The embedder ended unexpectedly: {died!r}.", hint="The log tells why.") from died
-        self._scheduler.tick()
+            what = without_text(died)
+            raise StopEngine(f"The embedder ended unexpectedly: {what}.", hint="The log tells why.") from died
+        self.scheduler.tick()
         self.upkeep.look()
         try:
             if not self.loops.outage.lasts:
@@ -166,9 +193,12 @@ class Daemon:
                 self.config_error = str(error)
                 return
             self.config_error = None
-            if settings.rescan_s != self._settings.rescan_s:
-                self._scheduler.set_rescan(settings.rescan_s)
+            if settings.log_level != self._settings.log_level:
+                set_level(settings.log_level)
+            self.scheduler.follow(settings.timetable())
+            self.loops.duties.keep_days = settings.keep_days
             self.loops.rescans.set_max_missing_share(settings.max_missing_share)
+            self._follow_resources(settings.resources)
             self._settings = settings
 
     def ask_reload(self) -> None:
@@ -191,9 +221,9 @@ class Daemon:
     def held_up(self, ticket: int) -> str | None:
         """Return why nothing that is left will be done for now, though all was looked at; None while anything goes on.
 
-        A model that cannot be used: what needs it waits for as long as that lasts.
+        A model that cannot be used, or rest: what needs the one or the other waits for as long as that lasts.
         """
-        problem = self.loops.embedders.problem()
+        problem = self.loops.embedders.problem() or self.loops.rest.holds_all()
         if problem is None or any(worker.job is not None for worker in self.loops.workers):
             return None
         rescans, producer = self.loops.rescans, self.loops.producer
@@ -204,8 +234,10 @@ class Daemon:
         """Return the parts of `status` that only a running daemon knows."""
         return {
             "watchers": self.loops.watchers.status(),
-            "scheduler": self._scheduler.status(),
+            "scheduler": self.scheduler.status(),
+            "schedule": [asdict(entry) for entry in self.scheduler.entries()],
             "model_ready": self.loops.batcher.ready,
+            "model_state": self.loops.batcher.state,
             "model_error": self.loops.embedders.problem() or self.loops.batcher.error,
             "config_error": self.config_error,
         }
@@ -213,7 +245,7 @@ class Daemon:
     def stop(self) -> None:
         """End in the order of the flow: no new work, then what runs, then what it writes to. Twice does no harm."""
         loops = self.loops
-        self._scheduler.stop()
+        self.scheduler.stop()
         failpoint("stop.scheduler")
         loops.stop.set()
         # A check or a compaction of a large database takes longer than we have; nothing is lost of either.
@@ -233,7 +265,7 @@ class Daemon:
         for thread in self._threads:
             thread.join(max(0.0, deadline - self._clock.monotonic()))
             if thread.is_alive():
-                log.warning("thread_left_behind", thread=thread.name)
+                log.warning("thread_left_behind", loop=thread.name)
         if self._threads and loops.writer.alive():
             # The jobs of threads that were left behind; an answer that still comes finds its job taken back.
             try:
@@ -262,6 +294,8 @@ class Daemon:
 
     def _look_after(self) -> None:
         now = self._clock.monotonic()
+        self.loops.rest.tick()
+        self._look_at_models()
         if now - self._supervised_at >= _SUPERVISE_EVERY_S:
             self._supervised_at = now
             self.loops.watchers.supervise()
@@ -291,7 +325,7 @@ class Daemon:
                 log.exception("loop_ended", loop=name)
                 if not isinstance(error, KbsyncError):
                     # Perhaps it met what nobody wrote: the next start reads all.
-                    damage.suspect(self.loops.writer.path, f"{name} ended: {error!r}", is_told=False)
+                    damage.suspect(self.loops.writer.path, f"{name} ended: {without_text(error)}", is_told=False)
                 self._failure = error
 
         thread = threading.Thread(target=guarded, name=name, daemon=True)

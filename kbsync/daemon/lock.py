@@ -26,11 +26,18 @@ _LONGEST = 4096
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who holds the lock. `socket` is None for a command, and for a daemon that is still starting."""
+    """Who holds the lock. `socket` is None for a command, and for a daemon that is still starting.
+
+    `doing`: what such a daemon's start is busy with, `since` (Unix seconds) when; `is_held_up`: it waits for something
+    that a person must mend, so nobody should wait for it.
+    """
 
     pid: int
     role: Role
     socket: str | None
+    doing: str | None = None
+    since: float | None = None
+    is_held_up: bool = False
 
 
 class DataLock:
@@ -85,13 +92,29 @@ class DataLock:
                 os.close(descriptor)
         return self._descriptor is not None
 
-    def publish(self, role: Role, socket: str | None) -> None:
-        """Write who holds the lock and where its socket is. Only the holder calls it. Raises StorageUnavailable."""
+    @property
+    def is_held(self) -> bool:
+        return self._descriptor is not None
+
+    def publish(
+        self,
+        role: Role,
+        socket: str | None,
+        doing: str | None = None,
+        since: float | None = None,
+        *,
+        is_held_up: bool = False,
+    ) -> None:
+        """Write who holds the lock, where its socket is, and what its start is busy with, as in Owner.
+
+        Only the holder calls it. Raises StorageUnavailable.
+        """
         if self._descriptor is None:
             raise ValueError("the lock is not held")
-        content = json.dumps(asdict(Owner(os.getpid(), role, socket))).encode()
+        content = json.dumps(asdict(Owner(os.getpid(), role, socket, doing, since, is_held_up))).encode()
         with _room_told(self._path):
-            os.pwrite(self._descriptor, content, 0)
+            # In one piece, the end of a longer one before it blank: whoever reads meanwhile finds this or that.
+            os.pwrite(self._descriptor, content.ljust(os.fstat(self._descriptor).st_size), 0)
             os.ftruncate(self._descriptor, len(content))
 
     def keep(self) -> None:
@@ -128,7 +151,12 @@ class DataLock:
         descriptor, self._descriptor = self._descriptor, None
         folder, self._folder = self._folder, None
         if descriptor is not None:
-            os.ftruncate(descriptor, 0)
+            # A byte stays, and with it the file's room: the next holder can write its name on a full disk too.
+            os.ftruncate(descriptor, 1)
+            try:
+                os.pwrite(descriptor, b"\n", 0)
+            except OSError:
+                pass  # half a name names nobody either
             os.close(descriptor)
         if folder is not None:
             os.close(folder)
@@ -165,6 +193,11 @@ def owner_of(path: str) -> Owner | None:
         os.close(descriptor)
 
 
+def named_in(path: str) -> Owner | None:
+    """Return whom the lock's file names, whether or not that process still holds the lock; None: nobody."""
+    return _read(path)
+
+
 def _open(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
@@ -194,8 +227,16 @@ def _read(path: str) -> Owner | None:
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
-        return Owner(int(content["pid"]), content["role"], content["socket"])
-    except (OSError, ValueError, KeyError, TypeError):
+        doing, since = content.get("doing"), content.get("since")
+        return Owner(
+            int(content["pid"]),
+            content["role"],
+            content["socket"],
+            None if doing is None else str(doing),
+            None if since is None else float(since),
+            content.get("is_held_up") is True,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # its holder is writing it at this moment
 
 

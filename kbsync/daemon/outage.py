@@ -63,8 +63,10 @@ class Outage:
                 self._told[key] = now
                 if is_ours and self._lasting is not None:
                     self._lasting.is_told = True
-        if is_news:
-            log.warning("storage_unavailable" if is_ours else "loop_waits", loop=loop, error=str(error))
+        if is_news and is_ours:
+            log.warning("storage_unavailable", loop=loop, error=str(error))
+        elif is_news:
+            log.warning("loop_waits", loop=loop, error=str(error))
         return pause
 
     def may_be_over(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from kbsync.daemon.outage import Outage
 from kbsync.daemon.wake import Wake
@@ -14,12 +15,19 @@ _LONGEST_SLEEP_S = 5.0
 
 
 class Reindexer:
-    """Steps from one thread at a time; the bell `work` wakes it."""
+    """Steps from one thread at a time; the bell `work` wakes it. `defers` says why it waits, None where it does not."""
 
-    def __init__(self, reindexing: Reindexing, work: Wake, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        reindexing: Reindexing,
+        work: Wake,
+        stop: threading.Event,
+        defers: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._reindexing = reindexing
         self._work = work
         self._stop = stop
+        self._defers = defers
 
     def run(self, outage: Outage) -> None:
         """Step until told to stop; `outage` hears what stands in the way."""
@@ -35,6 +43,8 @@ class Reindexer:
 
     def step(self) -> bool:
         """Make one piece anew; False where there is nothing to do now."""
+        if self._defers() is not None:
+            return False
         busy = self._reindexing.step()
         if busy:
             self._work.ring()  # a document may have been queued

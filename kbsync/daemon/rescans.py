@@ -60,6 +60,8 @@ class Rescans:
         self._requests = 0
         self._asked = Wake()
         self.last: dict[int, SourceScan] = {}
+        # How many walks came to their end since the start, and the seconds they took.
+        self.walks, self.walks_seconds = 0, 0.0
 
     def mark(self, source_id: int, why: str) -> None:
         """Something happened that only a walk can tell: have one soon."""
@@ -109,6 +111,10 @@ class Rescans:
                 (wanted := self._wanted.get(source.id)) is not None and wanted.answered >= ticket
                 for source in self._configured.all()
             )
+
+    def walked(self, ticket: int) -> bool:
+        """Return whether every source was walked in this process, and since the request where there was one."""
+        return all(source.id in self.last for source in self._configured.all()) and self.answered(ticket)
 
     def pending(self) -> bool:
         """Return whether a walk is wanted or under way."""
@@ -179,6 +185,7 @@ class Rescans:
             if not self._stop.is_set():
                 wanted.answered = request
         self.last[source_id] = scan
+        self.walks, self.walks_seconds = self.walks + 1, self.walks_seconds + scan.seconds
         self._work.ring()
         return True
 

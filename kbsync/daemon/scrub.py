@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
@@ -40,7 +41,10 @@ _LONGEST_SLEEP_S = 60.0
 
 
 class Scrub:
-    """Owns its place in the ledger, which outlives the process. `step` from one thread at a time."""
+    """Owns its place in the ledger, which outlives the process. `step` from one thread at a time.
+
+    `defers` says why it waits, None where it does not.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Scrub:
         readers: Readers,
         configured: ConfiguredSources,
         stop: threading.Event,
+        defers: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._fs = fs
         self._clock = clock
@@ -57,6 +62,7 @@ class Scrub:
         self._readers = readers
         self._configured = configured
         self._stop = stop
+        self._defers = defers
         self._portion: deque[HashedFile] = deque()
         self._due_at: float | None = None
 
@@ -73,7 +79,7 @@ class Scrub:
 
     def step(self) -> bool:
         """Read one file of the hour's portion; False where there is none."""
-        if not self._portion and not self._begin():
+        if self._defers() is not None or (not self._portion and not self._begin()):
             return False
         file = self._portion[0]
         failpoint("scrub.begun")

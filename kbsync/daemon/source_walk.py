@@ -264,7 +264,7 @@ class SourceWalks:
         stable = row.identity is None or row.identity.stable_inodes
         if state.inodes_only > max(_FEW_INODES, walk.files // 2):
             stable = False
-            log.warning("inodes_made_up", path=source.path, files=state.inodes_only)
+            log.warning("inodes_made_up", path=source.path, count=state.inodes_only)
         return followed, replace(
             root,
             names=guard.told_names(walk.root_names),

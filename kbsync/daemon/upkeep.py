@@ -1,38 +1,72 @@
-"""The loop that looks after the database beside everything else: what is over its time goes, and all is checked."""
+"""The loop that looks after the database beside everything else: one duty after another, when it is asked for."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import structlog
+
+from kbsync.clock import Clock
 from kbsync.daemon.outage import Outage
 from kbsync.errors import RetryLater
-from kbsync.failpoints import failpoint
-from kbsync.knowledge_base.facade import KnowledgeBase
+from kbsync.knowledge_base.checkup import Checkup
 from kbsync.reasons import Reason
 
-# A database that is busy or full is left alone for so long; so is one whose full-text index was just made anew.
+log = structlog.stdlib.get_logger(__name__)
+
+# What cannot be done now, since the database is busy or full, is tried again after so long; so long a database is left
+# alone whose full-text index was just made anew.
 _PAUSE_S = 60.0
-# Whoever is started every morning would never come to what is done once a day: the thread looks this often itself.
-_LOOK_S = 300.0
-# A piece of the check rests for as long as it took, and never longer: search goes on beside it.
+# A piece of a check rests for as long as it took, and never longer: search goes on beside it.
 _LONGEST_REST_S = 0.1
 
 
 class Upkeep:
-    """Steps from one thread at a time, when it was asked to. `keep_days` as in the settings; None: for ever."""
+    """Steps from one thread at a time. `ended` hears of every duty that was done, and when it began (wall time).
 
-    def __init__(self, kb: KnowledgeBase, keep_days: Callable[[], float | None], stop: threading.Event) -> None:
-        self._kb = kb
-        self._keep_days = keep_days
+    A duty blocks for as long as it takes; it raises RetryLater where it is to be tried again.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        checkup: Checkup,
+        duties: Mapping[str, Callable[[], object]],
+        ended: Callable[[str, float], None],
+        stop: threading.Event,
+    ) -> None:
+        self._clock = clock
+        self._checkup = checkup
+        self._duties = duties
+        self._ended = ended
         self._stop = stop
-        self._asked = threading.Event()
         self._bell = threading.Event()
+        # Guards what is asked for, what is being done and what went wrong: others look and ask.
+        self._lock = threading.Lock()
+        self._asked: dict[str, None] = {}
+        self._doing: str | None = None
+        self._failed: dict[str, str] = {}
 
-    def ask(self) -> None:
-        """Have it be done soon; never blocks."""
-        self._asked.set()
+    def ask(self, *names: str) -> None:
+        """Have these duties be done soon, all of them where none is named; never blocks."""
+        with self._lock:
+            self._asked.update(dict.fromkeys(names or self._duties))
         self._bell.set()
+
+    def is_free(self) -> bool:
+        """Return whether nothing is being done, or is about to be; what failed and waits for its next try is not."""
+        with self._lock:
+            return self._doing is None and self._asked.keys() <= self._failed.keys()
+
+    def doing(self) -> str | None:
+        """Return what is being done."""
+        return self._doing
+
+    def failed(self) -> dict[str, str]:
+        """Return what could not be done the last time and is tried again, with the reason."""
+        with self._lock:
+            return dict(self._failed)
 
     def wake(self) -> None:
         """Make `run` look whether it is to stop."""
@@ -40,19 +74,17 @@ class Upkeep:
 
     def look(self) -> None:
         """Have what somebody met with be mended at once; never blocks."""
-        if self._kb.checkup.met_damage():
+        if self._checkup.met_damage():
             self._bell.set()
 
     def run(self, outage: Outage) -> None:
         """Step until told to stop; `outage` hears what stands in the way."""
         while True:
-            rung = self._bell.wait(_LOOK_S)
+            self._bell.wait()
             self._bell.clear()
             if self._stop.is_set():
                 return
             try:
-                if not rung and self._kb.checkup.is_due():
-                    self._asked.set()
                 self.step()
             except RetryLater as error:
                 outage.met("upkeep", error)
@@ -60,26 +92,48 @@ class Upkeep:
                 self._bell.set()
 
     def step(self) -> bool:
-        """Do what was asked for; False where nothing was. Raises RetryLater, asked for as before, and StopEngine."""
-        if self._kb.checkup.mend_full_text():
-            self._stop.wait(_PAUSE_S)
-            return True
-        if not self._asked.is_set():
-            return False
-        self._asked.clear()
-        try:
-            self._kb.prune()
-            failpoint("upkeep.pruned")
-            self._kb.retention.expire(self._keep_days())
-            self._kb.compaction.sweep_conversions()
-            self._kb.compaction.compact()
-            self._kb.checkup.in_turn(self._rest)
-        except RetryLater:
-            self._asked.set()
-            raise
-        return True
+        """Do what was asked for, one duty after another; False where nothing was.
 
-    def _rest(self, seconds: float) -> None:
+        Raises RetryLater, and StopEngine. One that could not be done is still asked for, and holds up no other one.
+        """
+        if self._checkup.mend_full_text():
+            self._stop.wait(_PAUSE_S)
+            self._bell.set()
+            return True
+        with self._lock:
+            wanted = [name for name in self._duties if name in self._asked]
+        error = None
+        for name in wanted:
+            try:
+                self._do(name)
+            except RetryLater as found:
+                error = found
+        if error is not None:
+            raise error
+        return bool(wanted)
+
+    def rest(self, seconds: float) -> None:
+        """Rest after so many seconds of work on a long duty. Raises RetryLater where the process is to end."""
         self._stop.wait(min(seconds, _LONGEST_REST_S))
         if self._stop.is_set():
             raise RetryLater(Reason.RETRY, "kbsync is stopping.")
+
+    def _do(self, name: str) -> None:
+        began = self._clock.now()
+        with self._lock:
+            self._doing = name
+        try:
+            self.rest(0.0)
+            self._duties[name]()
+            self._ended(name, began)
+        except RetryLater as error:
+            with self._lock:
+                self._failed[name] = str(error)
+            raise
+        else:
+            with self._lock:
+                self._asked.pop(name, None)
+                self._failed.pop(name, None)
+        finally:
+            with self._lock:
+                self._doing = None

@@ -13,6 +13,7 @@ import structlog
 
 from kbsync.clock import Clock
 from kbsync.errors import RetryLater
+from kbsync.measures import Tally
 from kbsync.model import Change, Source
 from kbsync.sources.coverage import WalkedFolders, limit_notice, watch_limit
 from kbsync.sources.mounts import Mode, Mount, Watching, watching_of
@@ -88,6 +89,8 @@ class Watchers:
         self._dirty = dirty
         self._mounts = mounts
         self._lock = threading.RLock()
+        # Of all sources that were ever watched: `heard`, and `lost` by the reason why.
+        self.events = Tally()
         self._watched: dict[int, _Watched] = {}
 
     def begin(self, source: Source) -> None:
@@ -161,6 +164,7 @@ class Watchers:
         elif not self._hears(watched, watched.watcher, now):
             watched.silent += 1
             watched.events_lost += 1
+            self.events.add("lost", "no heartbeat")
             self._restart(watched, "no heartbeat")
         if now >= watched.poll_at:
             watched.poll_at = now + _POLL_S
@@ -237,6 +241,7 @@ class Watchers:
     def _sink_of(self, watched: _Watched) -> Callable[[Change], None]:
         def sink(change: Change) -> None:
             watched.heard += 1
+            self.events.add("heard")
             watched.last_event_at = self._clock.now()
             self._sink(change)
 
@@ -246,6 +251,7 @@ class Watchers:
         def dirty(source_id: int, why: str) -> None:
             if why in LOST:
                 watched.events_lost += 1
+                self.events.add("lost", why)
             self._dirty(source_id, why)
 
         return dirty

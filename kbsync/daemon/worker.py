@@ -20,6 +20,7 @@ from kbsync.errors import (
     StopEngine,
     StorageUnavailable,
     Unready,
+    without_text,
 )
 from kbsync.failpoints import failpoint
 from kbsync.knowledge_base import commits
@@ -30,6 +31,7 @@ from kbsync.queue import job_queue
 from kbsync.reasons import FileState, Reason
 from kbsync.store import jobs
 from kbsync.store.connection import Connection
+from kbsync.store.jobs import JobState
 from kbsync.store.stored_files import StoredFiles
 from kbsync.store.writer import Readers, Writer
 
@@ -39,12 +41,15 @@ T = TypeVar("T")
 
 # A worker that nobody wakes looks by itself after this many seconds at the latest.
 _LONGEST_SLEEP_S = 5.0
+# How a job that was worked to its end ends; else it runs again.
+_ENDED: tuple[JobState, ...] = ("done", "skipped")
 
 
 class Worker:
     """Works a lane's jobs no worse than `worst`, one at a time. `gone` hears of a source whose file was not there.
 
-    `held_up` says why no job can be worked now, None where they can: until then all of them wait.
+    `held_up` says why no job can be worked now, None where they can: until then all of them wait. `allows` returns the
+    least pressing work that may be done now. `ended` hears of each job that has ended, and how.
     """
 
     def __init__(
@@ -61,6 +66,8 @@ class Worker:
         lane: Lane = "text",
         worst: Priority = Priority.LOW,
         held_up: Callable[[], str | None] = lambda: None,
+        allows: Callable[[], Priority] = lambda: Priority.LOW,
+        ended: Callable[[Job, str], None] = lambda _job, _state: None,
     ) -> None:
         self._processor = processor
         self._writer = writer
@@ -74,6 +81,8 @@ class Worker:
         self._lane: Lane = lane
         self._worst = worst
         self._held_up = held_up
+        self._ended = ended
+        self._allows = allows
         self.job: Job | None = None
         self._unended: Job | None = None
 
@@ -99,13 +108,11 @@ class Worker:
         self._put_back_unended()
         if self._held_up() is not None:
             return False
-        now = self._clock.now()
+        now, worst = self._clock.now(), self._worst_now()
         # Asked by reading first: an idle engine writes nothing.
-        if self._readers.read(lambda connection: jobs.next_queued(connection, self._lane, self._worst, now)) is None:
+        if self._readers.read(lambda connection: jobs.next_queued(connection, self._lane, worst, now)) is None:
             return False
-        job = self._writer.run(
-            lambda connection: job_queue.claim(connection, self._lane, self._worst, self._clock.now())
-        )
+        job = self._writer.run(lambda connection: job_queue.claim(connection, self._lane, worst, self._clock.now()))
         if job is None:
             return False
         self.job = job
@@ -138,7 +145,7 @@ class Worker:
             self._end(lambda connection: commits.gone(connection, job, self._clock.now()))
             if job.source_id is not None:
                 self._gone(job.source_id)
-            log.info("gone", path=job.path, detail=str(error))
+            log.info("gone", path=job.path, error=str(error))
         except FileChanged as error:
             delay, message = job_queue.CHANGED_DELAY_S if error.wait_s is None else error.wait_s, str(error)
             self._end(lambda connection: job_queue.wait_until_quiet(connection, job, message, self._clock.now(), delay))
@@ -160,9 +167,11 @@ class Worker:
         except Exception as error:
             # A surprise is one file's failure, not the engine's: it is logged whole and tried again like a passing one.
             log.exception("job_crashed", path=job.path)
-            self._retry(job, Reason.CRASHED, f"{type(error).__name__}: {error}")
+            self._retry(job, Reason.CRASHED, without_text(error))
         else:
             log.info("job_ended", path=job.path, state=outcome.state, document_id=outcome.document_id)
+            if outcome.state in _ENDED:
+                self._ended(job, outcome.state)
         return None
 
     def _retry(self, job: Job, reason: Reason, message: str) -> None:
@@ -184,14 +193,19 @@ class Worker:
         if state is FileState.FAILED:
             self._error_log.record(job.path, message, now)
         log.info("job_ended", path=job.path, state=state, reason=reason)
+        self._ended(job, state)
 
     def _end(self, work: Callable[[Connection], T]) -> T:
         return self._writer.run(work)
 
+    def _worst_now(self) -> Priority:
+        return min(self._worst, self._allows())
+
     def _pause(self) -> float:
         if self._held_up() is not None:
             return _LONGEST_SLEEP_S
-        not_before = self._readers.read(lambda connection: jobs.next_not_before(connection, self._lane, self._worst))
+        worst = self._worst_now()
+        not_before = self._readers.read(lambda connection: jobs.next_not_before(connection, self._lane, worst))
         if not_before is None:
             return _LONGEST_SLEEP_S
         return min(max(not_before - self._clock.now(), 0.05), _LONGEST_SLEEP_S)

@@ -9,16 +9,17 @@ import re
 import threading
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import structlog
 
 from kbsync.embed.batch_sizes import groups, in_halves
+from kbsync.embed.device_names import resolve_devices, those_there
+from kbsync.embed.embedder import DeviceInfo
 from kbsync.embed.model_files import ModelFiles, model_at, packaged_model
 from kbsync.embed.token_counter import encodable
-from kbsync.errors import ConfigurationError, FailFile, RetryLater, Unready
+from kbsync.errors import FailFile, RetryLater, Unready, without_text
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "model_at",
     "packaged_model",
     "resolve_devices",
+    "those_there",
 ]
 
 # About 0.4 s of two cores, so that a query never waits longer for the batch before it.
@@ -49,16 +51,6 @@ _CHARACTERS_PER_TOKEN = 4
 
 # Importing and loading change process-wide state (environment, warning filters): one at a time.
 _loading = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceInfo:
-    """What `status` says of the hardware. `memory` in bytes, of all devices together; None where unknown."""
-
-    kind: str
-    name: str
-    count: int
-    memory: int | None
 
 
 def devices(setting: str | Sequence[str]) -> list[str]:
@@ -80,41 +72,6 @@ def devices_there(setting: str | Sequence[str]) -> tuple[list[str], str | None]:
     return those_there(setting, torch.cuda.device_count(), torch.backends.mps.is_available())
 
 
-def those_there(setting: str | Sequence[str], cuda_count: int, has_mps: bool) -> tuple[list[str], str | None]:
-    """Return what `resolve_devices` would without those that are missing, and a sentence about these, None for none."""
-    try:
-        return resolve_devices(setting, cuda_count, has_mps), None
-    except ConfigurationError as error:
-        wanted = [setting] if isinstance(setting, str) else setting
-        there = [f"cuda:{number}" for number in range(cuda_count)] + ["mps"] * has_mps
-        names = [name for name in wanted if name in there] or ["cpu"]
-        return names, f"{error.message} Until kbsync is restarted with it, {', '.join(names)} embeds. {error.hint}"
-
-
-def resolve_devices(setting: str | Sequence[str], cuda_count: int, has_mps: bool) -> list[str]:
-    """Return the device names that a setting means on a machine with these accelerators.
-
-    `auto` and `cuda` are all CUDA devices; `auto` goes on to mps and cpu where there is none.
-    Raises ConfigurationError for a device that is not there.
-    """
-    cuda = [f"cuda:{number}" for number in range(cuda_count)]
-    there = [*cuda, *(["mps"] if has_mps else []), "cpu"]
-    if setting == "auto":
-        return cuda or there[:1]
-    if setting == "cuda" and cuda:
-        return cuda
-    wanted = [setting] if isinstance(setting, str) else list(setting)
-    missing = [name for name in wanted if name not in there]
-    if missing or not wanted:
-        raise ConfigurationError(
-            f"The embedding device {missing[0]!r} is not on this machine."
-            if missing
-            else "No embedding device is set.",
-            hint=f"Set `device` to auto or to one of: {', '.join(there)}.",
-        )
-    return wanted
-
-
 def device_info(names: Sequence[str]) -> DeviceInfo:
     """Describe the devices in use, as `devices` returned them. Imports torch."""
     with _loading:
@@ -129,12 +86,16 @@ def device_info(names: Sequence[str]) -> DeviceInfo:
 
 
 class SentenceTransformerDevice:
-    """A `Device`: the model in `files` on one torch device. The CPU takes over where that fails."""
+    """A `Device`: the model in `files` on one torch device. The CPU takes over where that fails.
 
-    def __init__(self, files: ModelFiles, device: str, notice: str | None = None) -> None:
+    Of an accelerator's memory it takes at most `memory_share`, 0 to 1.
+    """
+
+    def __init__(self, files: ModelFiles, device: str, notice: str | None = None, memory_share: float = 1.0) -> None:
         self._files = files
         self._device = device
         self._notice = notice
+        self._memory_share = memory_share
         self._batch_tokens = _CPU_BATCH_TOKENS if device == "cpu" else _ACCELERATOR_BATCH_TOKENS
         self._model: SentenceTransformer | None = None
 
@@ -149,6 +110,21 @@ class SentenceTransformerDevice:
     @property
     def notice(self) -> str | None:
         return self._notice
+
+    @property
+    def info(self) -> DeviceInfo | None:
+        return None if self._model is None else device_info([self._device])
+
+    @property
+    def loaded(self) -> bool:
+        return self._model is not None
+
+    def unload(self) -> None:
+        """Let the model go. What torch itself holds stays until the process ends."""
+        self._model = None
+
+    def end(self) -> None:
+        """Do nothing: what runs in this process cannot be interrupted, and soon ends by itself."""
 
     def load(self) -> None:
         """Bring the model in, from its folder only, never from the network. 13 s the first time in a process.
@@ -179,6 +155,7 @@ class SentenceTransformerDevice:
             from transformers.utils import logging as transformers_logging
 
             transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call] # it has no annotations
+            _bound_memory(self._device, self._memory_share)
             model = SentenceTransformer(
                 files.folder,
                 device=self._device,
@@ -224,9 +201,11 @@ class SentenceTransformerDevice:
                     f"There was not enough memory to embed a text on {self._device}: {error}.",
                     hint="It is tried again; close what takes much memory if it happens often.",
                 ) from error
+            # Torch speaks of tensors; what the tokenizer says may quote the text.
+            why = _first_line(error) if isinstance(error, RuntimeError) else without_text(error)
             raise FailFile(
                 Reason.MODEL,
-                f"The embedding model {self._files.name} failed on a text: {error}.",
+                f"The embedding model {self._files.name} failed on a text: {why}.",
                 hint="Report it with the file if it happens again when kbsync is restarted.",
             ) from error
 
@@ -254,7 +233,7 @@ class SentenceTransformerDevice:
         log.error("device_given_up", device=self._device, error=why)
         self._notice = (
             f"The embedding device {self._device} failed ({why}): the CPU embeds in its place, which is slower. "
-            "Restart kbsync to try it again."
+            "It is tried again now and then, and when kbsync is restarted."
         )
         # Loaded anew: after some CUDA errors nothing can be read from the device any more, until the process ends.
         self._model = None
@@ -282,10 +261,11 @@ class CrossEncoderReranker:
         with self._lock:
             if self._model is None:
                 self._model = self._loaded()
+            model = self._model
             import torch
 
             try:
-                found = self._model.predict(
+                found = model.predict(
                     [(encodable(query), encodable(text)) for text in texts],
                     # Whatever the model's own choice: only numbers from 0 to 1 compare with what others give.
                     activation_fn=torch.nn.Sigmoid(),
@@ -304,6 +284,20 @@ class CrossEncoderReranker:
                 hint="Name a cross-encoder with one label.",
             )
         return [float(score) for score in rows]
+
+    def load(self) -> None:
+        """Bring the model in, once. Raises as `scores` does."""
+        with self._lock:
+            if self._model is None:
+                self._model = self._loaded()
+
+    def look(self) -> None:
+        """Do nothing: in this process the model stays."""
+
+    def unload(self) -> None:
+        """Let the model go."""
+        with self._lock:
+            self._model = None
 
     def missing(self) -> str | None:
         """Say that no model lies in its folder, None where one does. Imports nothing; it may be back any time."""
@@ -339,14 +333,28 @@ class CrossEncoderReranker:
 
 
 def _keep_quiet_and_offline() -> None:
+    import tqdm
+
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_OFFLINE"] = "1"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+    # Its own lock is a semaphore of the system, which stays behind where a process is killed.
+    tqdm.tqdm.set_lock(threading.RLock())
     for library in ("torch", "transformers", "sentence_transformers", "huggingface_hub"):
         logging.getLogger(library).setLevel(logging.ERROR)
         warnings.filterwarnings("ignore", module=rf"{library}(\.|$)")
+
+
+def _bound_memory(device: str, share: float) -> None:
+    """Have torch refuse what goes beyond a share of an accelerator's memory, as if there were no more."""
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.set_per_process_memory_fraction(share, device)
+    elif device == "mps":
+        torch.mps.set_per_process_memory_fraction(share)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

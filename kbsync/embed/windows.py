@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kbsync.embed.token_counter import encodable
 from kbsync.model import TokenCounter
 
 Span = tuple[int, int]
@@ -15,6 +16,11 @@ class Window(NamedTuple):
 
     text: str
     tokens: int
+
+
+def readable(text: str) -> str:
+    """Return what is embedded of a text: all of it that a tokenizer takes; of a blank one a space."""
+    return encodable(text) if text.strip() else " "
 
 
 def windows(text: str, counter: TokenCounter, max_tokens: int) -> list[Window]:

@@ -29,7 +29,10 @@ class Folders(Ledger):
         self._daemon = daemon
 
     def survey(self, path: str, *, recursive: bool = True, ignore: Sequence[str] = ()) -> Record:
-        """Return `{files, size_bytes, complete, by_type: {type: {files, size_bytes}}}` of a folder, within seconds."""
+        """Return what a folder holds, within seconds.
+
+        `{files, size_bytes, complete, by_type: {type: {files, size_bytes}}, left_out: {reason: count}, unreadable}`
+        """
         found = self._engine.kb.adding.survey(
             os.path.realpath(absolute_path(path)), recursive=recursive, ignore=tuple(ignore), within_s=_SURVEY_S
         )
@@ -39,6 +42,8 @@ class Folders(Ledger):
             "size_bytes": sum(found.sizes.values()),
             "complete": found.complete,
             "by_type": by_type,
+            "left_out": {str(reason): count for reason, count in found.left_out.items()},
+            "unreadable": found.unreadable,
         }
 
     def sources(self) -> Record:
@@ -76,7 +81,7 @@ class Folders(Ledger):
         # A pattern that cannot be used is refused first.
         rules_for(Source(0, path, ignore=tuple(ignore)))
         resolved = config_file.followable(config, path)
-        _refuse_own(resolved, self._engine.own)
+        refuse_own(resolved, self._engine.own)
         if mode == "inbox" and not confirmed:
             self._refuse_filled(resolved, recursive, ignore)
         added = config_file.add_source(config, resolved, recursive=recursive, ignore=tuple(ignore), mode=mode)
@@ -129,7 +134,7 @@ class Folders(Ledger):
             self._engine.kb.checkup.in_spite_of_full_text(lambda: self._engine.sources.follow(settings))
 
 
-def _refuse_own(path: str, own: frozenset[tuple[int, int]]) -> None:
+def refuse_own(path: str, own: frozenset[tuple[int, int]]) -> None:
     """Raise UsageError for a folder in which kbsync keeps its things, by whatever name it is met, and for any below."""
     above = path
     while True:

@@ -52,6 +52,8 @@ class Ledger:
         problem = engine.embedders.problem() if found.state is FileState.WAITING and found.files is None else None
         if problem is not None:
             found = replace(found, detail=f"{found.detail} It waits for the model: {problem}")
+        elif found.state is FileState.WAITING and (rests := engine.rest.holds()) is not None:
+            found = replace(found, detail=f"{found.detail} {rests}")
         return why_record(found)
 
     def _looked(self, looks: Looks, path: str) -> Explanation | None:

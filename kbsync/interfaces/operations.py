@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kbsync.compose import Engine
 from kbsync.config.relocated import entries_of
 from kbsync.daemon.daemon import Daemon
-from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile
+from kbsync.errors import FailFile, FileGone, NotRunning, RetryLater, SkipFile, UsageError
 from kbsync.interfaces import notices as told
 from kbsync.interfaces.backups import backup_record
 from kbsync.interfaces.folders import Folders
 from kbsync.interfaces.hints import hint_of
+from kbsync.interfaces.measured import Measuring
 from kbsync.interfaces.narrowing import EVERYTHING, Narrowing
 from kbsync.interfaces.paths import absolute_path
 from kbsync.interfaces.records import (
@@ -23,6 +25,8 @@ from kbsync.interfaces.records import (
     document_record,
     reindex_notices,
     reindex_record,
+    rest_record,
+    schedule_record,
     search_record,
     time_of,
 )
@@ -41,6 +45,7 @@ from kbsync.model import IngestOptions
 from kbsync.version import version
 
 LIMIT = LARGEST_LIMIT
+_LONGEST_PAUSE_S = 366 * 86400.0
 
 
 class Operations(Folders):
@@ -55,6 +60,7 @@ class Operations(Folders):
         super().__init__(engine, daemon)
         self._endpoints = list(endpoints)
         self._standing_notices = list(notices)
+        self.measuring = Measuring(engine, daemon)
         config_file = engine.locations.config_file
         self._backups = Backups(
             engine.locations,
@@ -77,8 +83,10 @@ class Operations(Folders):
         running = {} if self._daemon is None else self._daemon.status()
         if isinstance(scheduler := running.get("scheduler"), dict):
             running["scheduler"] = {name: time_of(at) for name, at in scheduler.items()}
+        if isinstance(schedule := running.get("schedule"), list):
+            running["schedule"] = [schedule_record(job) for job in schedule]
         sources = self.sources()["sources"]
-        reindex = self.reindex_status()
+        reindex, rest = self.reindex_status(), self._rest()
         return {
             "version": version(),
             "running": self._daemon is not None,
@@ -89,9 +97,12 @@ class Operations(Folders):
             **statistics,
             "reindex": reindex,
             "conversion": conversion_record(self._engine.slots, self._engine.cage.status()),
+            "rest": rest,
+            "slowed": self._engine.rest.slows(),
             "sources": sources,
             "watchers": [],
             "scheduler": {},
+            "schedule": [],
             **running,
             "endpoints": self._endpoints,
             "last_check": {
@@ -100,6 +111,7 @@ class Operations(Folders):
                 "problems": check_record(checked)["problems"],
             },
             "notices": [
+                *([] if rest is None else [rest["detail"]]),
                 *self._standing_notices,
                 *self._set_aside(),
                 *self._built_anew(),
@@ -108,7 +120,7 @@ class Operations(Folders):
                 *told.of_failures(*self._engine.kb.failures(), lasting=True),
                 *told.of_engine(running),
                 *self._engine.shortcomings(),
-                *reindex_notices(reindex, str(running.get("model_error"))),
+                *reindex_notices(reindex, self._engine.rest.defers() or str(running.get("model_error"))),
             ],
         }
 
@@ -151,15 +163,17 @@ class Operations(Folders):
     ) -> Record:
         """Return the hits for a query of any characters."""
         in_range(limit, offset)
-        found = self._engine.kb.search(
-            query, known_mode(mode), limit, offset, narrowing.filters(), every_version=narrowing.all_versions
-        )
+        wanted, filters = known_mode(mode), narrowing.filters()
+        with self._engine.measures.searches.time(wanted):
+            found = self._engine.kb.search(query, wanted, limit, offset, filters, every_version=narrowing.all_versions)
         record = search_record(found)
         if not found.hits and not offset:
             unmet = self._engine.kb.unmet(query, narrowing.filters(), every_version=narrowing.all_versions)
             record["hint"] = hint_of(unmet)
         checkup = self._engine.kb.checkup
+        rest = self._rest()
         record["notices"] = [
+            *([rest["detail"]] if rest is not None and self._engine.kb.unsettled() else []),
             *told.of_words(checkup.last(), is_met=self._daemon is None and checkup.met_damage()),
             *self._built_anew(),
             *self._pressing(self.sources()["sources"]),
@@ -306,18 +320,37 @@ class Operations(Folders):
 
     def reindex_status(self) -> Record:
         """Return how far the index is made anew."""
-        return reindex_record(self._engine.reindexing.status())
+        status, deferred = self._engine.reindexing.status(), self._engine.rest.defers()
+        if self._daemon is not None and deferred is not None and status.state == "running":
+            status = replace(status, state="waiting", error=deferred)
+        return reindex_record(status)
+
+    def pause(self, seconds: float | None) -> Record:
+        """Have all work rest for so many seconds, None: until `resume`. Return `{rest}`. Raises UsageError."""
+        if seconds is not None and not 0 < seconds <= _LONGEST_PAUSE_S:
+            raise UsageError("A pause with an end lasts a year at most.", hint="Without one it lasts until `resume`.")
+        resting = self._engine.rest.pause(seconds)
+        return {"rest": rest_record(resting, self._engine.seams.clock.now())}
+
+    def resume(self) -> Record:
+        """Go on: `{was_paused, rest}`, where `rest` says what still stands in the way, such as quiet hours."""
+        return {"was_paused": self._engine.rest.resume(), "rest": self._rest()}
+
+    def _rest(self) -> Record | None:
+        return rest_record(self._engine.rest.now(), self._engine.seams.clock.now())
 
     def rescan(self) -> Record:
         """Have every source walked now: `{ticket}` for `settled`."""
         return {"ticket": self._running().rescan()}
 
     def settled(self, ticket: int) -> Record:
-        """Say whether all is done: `{settled, indexed, skipped, failed, paused, waiting, held_up}`.
+        """Say whether all is done: `{settled, indexed, skipped, failed, paused, waiting, held_up, rest}`.
 
-        `held_up` says why the rest will not be done for now, None while it is being done.
+        `held_up` says why what is left will not be done for now, None while it is being done; `rest` is as in `status`
+        where that is why.
         """
         settled = self._running().settled(ticket)
+        held_up = None if settled else self._running().held_up(ticket)
         sources = self.sources()["sources"]
         totals = {
             state: sum(source["files"][state] for source in sources) for state in ("indexed", "skipped", "failed")
@@ -328,7 +361,8 @@ class Operations(Folders):
             **totals,
             "paused": paused,
             "waiting": self._engine.kb.unsettled(),
-            "held_up": None if settled else self._running().held_up(ticket),
+            "held_up": held_up,
+            "rest": None if held_up is None or self._engine.embedders.problem() is not None else self._rest(),
         }
 
     def _log_failure(self, path: str, error: str) -> None:
@@ -340,13 +374,10 @@ class Operations(Folders):
         return self._daemon
 
     def _device(self) -> Record:
-        """Name the devices that have the model loaded; before that, what is configured."""
-        names = self._engine.batcher.device_names
-        if not names:
+        """Name the devices that have the model loaded, or had last; before that, what is configured."""
+        info = self._engine.batcher.device_info
+        if info is None:
             return {"kind": str(self._engine.settings.models.device), "name": None, "count": 0, "memory": None}
-        from kbsync.embed.sentence_transformer import device_info
-
-        info = device_info(names)
         return {"kind": info.kind, "name": info.name, "count": info.count, "memory": info.memory}
 
 

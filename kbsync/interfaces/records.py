@@ -9,6 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from kbsync.daemon.rest import Resting, said
 from kbsync.knowledge_base.damage import Problem
 from kbsync.knowledge_base.difference import Change
 from kbsync.knowledge_base.explain import Explanation
@@ -32,6 +33,11 @@ _SEEN = ("indexed", "waiting", "skipped", "failed")
 def time_of(seconds: float | None) -> str | None:
     """Return seconds since 1970 as ISO 8601 in UTC."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def schedule_record(job: Record) -> Record:
+    """A job of the timetable, whose times are seconds since 1970."""
+    return {**job, "last": time_of(job["last"]), "next": time_of(job["next"])}
 
 
 def shown_path(path: str | None) -> str | None:
@@ -154,6 +160,18 @@ def reindex_record(status: ReindexStatus) -> Record:
     record["begun_at"], record["finished_at"] = time_of(status.begun_at), time_of(status.finished_at)
     record["left_s"] = None if status.left_s is None else round(status.left_s)
     return record
+
+
+def rest_record(resting: Resting | None, now: float) -> Record | None:
+    """`{reason, since, until, detail}`: why work rests at `now` (seconds since 1970); None where it goes on."""
+    if resting is None:
+        return None
+    return {
+        "reason": resting.cause,
+        "since": time_of(resting.since),
+        "until": time_of(resting.until),
+        "detail": said(resting, now),
+    }
 
 
 def reindex_notices(reindex: Record, told: str | None = None) -> list[str]:

@@ -7,14 +7,14 @@ from typing import TypeVar, get_args
 
 from kbsync.errors import UsageError
 from kbsync.file_types import CODE_LANGUAGES, READABLE_TYPES, DocumentType
-from kbsync.model import OCR_MODES, OcrMode, ReindexScope, SearchMode
+from kbsync.model import OCR_MODES, SEARCH_MODES, OcrMode, ReindexScope, SearchMode
 
 T = TypeVar("T", bound=str)
 
 # A page of results is never longer, and never begins further on.
 LARGEST_LIMIT, LARGEST_OFFSET = 1000, 1_000_000
 
-MODES: tuple[SearchMode, ...] = get_args(SearchMode)
+MODES = SEARCH_MODES
 SCOPES: tuple[ReindexScope, ...] = get_args(ReindexScope)
 STATES = ("current", "superseded", "missing", "all")
 JOB_STATES = ("queued", "processing", "done", "failed", "skipped")

@@ -46,11 +46,16 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a folder holds for the index: type -> how many files, type -> how many bytes. Not `complete`: at least."""
+    """What a folder holds for the index: type -> how many files, type -> how many bytes. Not `complete`: at least.
+
+    `left_out`: reason -> how many files, and folders that are not entered; `unreadable`: what could not be looked at.
+    """
 
     files: dict[DocumentType, int]
     sizes: dict[DocumentType, int]
     complete: bool
+    left_out: dict[Reason, int]
+    unreadable: str | None
 
 
 class Adding:
@@ -110,12 +115,16 @@ class Adding:
         )
         files: Counter[DocumentType] = Counter()
         sizes: Counter[DocumentType] = Counter()
+        left_out: Counter[Reason] = Counter()
         for seen in walk:
-            if seen.reason is None:
+            if seen.reason is not None:
+                left_out[seen.reason] += 1
+            else:
                 document_type = type_of(seen.path) or "text"
                 files[document_type] += 1
                 sizes[document_type] += seen.stat.size
-        return Survey(dict(files), dict(sizes), walk.complete)
+        unreadable = next((as_text(f"{at} cannot be read: {error.strerror}.") for at, error in walk.errors), None)
+        return Survey(dict(files), dict(sizes), walk.complete, dict(left_out.most_common()), unreadable)
 
     def look_at(self, path: str, options: IngestOptions) -> tuple[DocumentType, int] | None:
         """Return (type, bytes) of a file that `add_file` would have read, None for one that is indexed already.

@@ -27,7 +27,6 @@ log = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T")
 
-_DAY_S = 86400.0
 # Damage hides behind damage: what a missing table is missing shows when it is there again.
 _ROUNDS = 4
 _CORRUPT_HINT = (
@@ -97,7 +96,7 @@ class Checkup:
         if not self.met_damage():
             return False
         with self._one:
-            log.error("full_text_damaged", what_now="made anew")
+            log.error("full_text_damaged", done="made anew")
             self._repair.mend_full_text()
             self._writer.index_damaged.clear()
             self._readers.index_damaged.clear()
@@ -122,11 +121,6 @@ class Checkup:
     def met_damage(self) -> bool:
         """Return whether somebody met with a damaged full-text index."""
         return self._writer.index_damaged.is_set() or self._readers.index_damaged.is_set()
-
-    def is_due(self) -> bool:
-        """Return whether the last check is a day ago, or in a future that a wrong clock wrote."""
-        told = self._readers.read(lambda connection: meta.get(connection, meta.LAST_CHECK))
-        return told is None or not 0 <= self._clock.now() - float(told.split()[0]) < _DAY_S
 
     def _note_corrupt(self, problems: Sequence[Problem]) -> Problem | None:
         """Have the next start set a damaged file aside; return that damage, None where there is none."""
@@ -189,7 +183,16 @@ class Checkup:
                     )
 
         for problem in problems:
-            log.error("integrity", **asdict(problem))
+            log.error(
+                "integrity",
+                kind=problem.kind,
+                detail=problem.detail,
+                count=problem.count,
+                first=problem.first,
+                repaired=problem.repaired,
+                done=problem.done,
+                hint=problem.hint,
+            )
         try:
             self._writer.run(record)
         except (DatabaseDamaged, StorageUnavailable) as error:

@@ -22,6 +22,8 @@ log = structlog.stdlib.get_logger(__name__)
 FREE_SHARE, FREE_BYTES = 0.25, 16 << 20
 # What is left is written twice: a copy beside it, and the write-ahead log. The rest is for those who work meanwhile.
 _COPIES, _SPARE_BYTES = 2, 64 << 20
+# Each write adds a piece, and FTS5 keeps them at a few by itself; by then enough was written to be worth writing all.
+MANY_PIECES = 8
 # A conversion that no document has after a day is of none that comes yet.
 _CONVERSION_S = 86_400.0
 
@@ -59,6 +61,16 @@ class Compaction:
             hashes = self._readers.read(documents.content_hashes)
             self._conversions.sweep(hashes, self._clock.now() - _CONVERSION_S)
 
+    def merge(self) -> bool:
+        """Merge the full-text index where it is in many pieces; return whether it was. Indexing goes on between parts.
+
+        Statistics for the planner (`PRAGMA optimize`) are not gathered: the queries were measured without them.
+        """
+        if self._readers.read(maintenance.pieces) < MANY_PIECES:
+            return False
+        self._merge()
+        return True
+
     def compact(self) -> int:
         """Give back what is worth it; return how many bytes. Raises RetryLater where the process is to end."""
         size, free = self._readers.read(_sizes)
@@ -66,12 +78,9 @@ class Compaction:
             return 0
         room = self._room()
         if room is not None and room < room_needed(size, free):
-            log.warning("compaction_waits_for_room", free_in_database=free, needed=room_needed(size, free), room=room)
+            log.warning("compaction_waits_for_room", bytes=free, needed_bytes=room_needed(size, free), free_bytes=room)
             return 0
-        begin = True
-        while self._writer.run(partial(maintenance.merge_words, begin=begin)):
-            failpoint("compaction.merging")
-            begin = False
+        self._merge()
         failpoint("compaction.merged")
         try:
             whole = self._writer.run_alone(maintenance.vacuum)
@@ -80,8 +89,15 @@ class Compaction:
             return 0
         failpoint("compaction.done")
         given_back = size - self._readers.read(maintenance.size_bytes)
-        log.info("compacted", bytes=given_back, before=size, log_emptied=whole)
+        log.info("compacted", bytes=given_back, size_bytes=size, is_whole=whole)
         return given_back
+
+    def _merge(self) -> None:
+        """Merge all of the full-text index, a part at a time."""
+        begin = True
+        while self._writer.run(partial(maintenance.merge_words, begin=begin)):
+            failpoint("compaction.merging")
+            begin = False
 
 
 def _sizes(connection: Connection) -> tuple[int, int]:

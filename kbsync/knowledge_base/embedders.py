@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kbsync.clock import Clock
 from kbsync.embed.batcher import Batcher
 from kbsync.embed.embedder import Device
+from kbsync.embed.lifetimes import Idleness
 from kbsync.embed.model_files import ModelFiles
 from kbsync.errors import Unready
 from kbsync.model import Embedder, Priority, TokenCounter
@@ -35,7 +37,11 @@ class ModelAtHand:
 
 
 def model_at_hand(
-    model: ModelFiles, counter: TokenCounter, open_devices: Callable[[], Sequence[Device]]
+    model: ModelFiles,
+    counter: TokenCounter,
+    open_devices: Callable[[], Sequence[Device]],
+    clock: Clock | None = None,
+    idleness: Idleness | None = None,
 ) -> ModelAtHand:
     """Return a model with a batcher of its own, nothing loaded yet."""
     batcher = Batcher(
@@ -45,6 +51,8 @@ def model_at_hand(
         fingerprint=model.fingerprint,
         model_name=model.name,
         dimension=model.dimension,
+        clock=clock,
+        idleness=idleness,
     )
     return ModelAtHand(batcher, model.folder, model.languages or None)
 
@@ -109,7 +117,12 @@ class Embedders:
         batcher = at_hand.batcher
         # One that failed is asked all the same: it says why.
         return QueryEmbedder(
-            batcher, live.id, lambda: batcher.ready or batcher.error is not None, at_hand.languages, self.problem
+            batcher,
+            live.id,
+            lambda: batcher.ready or batcher.error is not None,
+            at_hand.languages,
+            self.problem,
+            batcher.wake,
         )
 
     def load_for_queries(self, timeout: float) -> None:
@@ -121,10 +134,16 @@ class Embedders:
             at_hand.batcher.wait_ready(timeout)
 
     def start(self) -> None:
-        """Load the models and serve from threads."""
+        """Serve from threads; a model is loaded when it is first needed."""
         self.configured.batcher.start()
         if self.earlier is not None:
             self.earlier.batcher.start()
+
+    def look(self) -> bool:
+        """Let go what nobody needed for long; return whether that begins now. To be called often."""
+        earlier = self.earlier
+        rests = [batcher.look() for batcher in (self.configured.batcher, earlier and earlier.batcher) if batcher]
+        return any(rests)
 
     def died(self) -> BaseException | None:
         """Return what ended a thread that serves a model, None where none died: no text is ever answered then."""

@@ -10,12 +10,13 @@ from kbsync import ingest
 from kbsync.clock import Clock
 from kbsync.errors import FailFile, FileGone, SkipFile, folder_gone
 from kbsync.failpoints import failpoint
-from kbsync.file_types import CONVERTED_TYPES, DocumentType, type_of
+from kbsync.file_types import CONVERTED_TYPES, DOCUMENT_TYPES, DocumentType, type_of
 from kbsync.filesystem import FileSystem, RealFileSystem, as_text
 from kbsync.knowledge_base import commits, taking_in
 from kbsync.knowledge_base.commits import Judged, Outcome
 from kbsync.knowledge_base.embedders import Embedding
 from kbsync.knowledge_base.vectorize import Vectorize
+from kbsync.measures import Durations
 from kbsync.model import (
     OCR_MODES,
     ChunkLimits,
@@ -39,7 +40,7 @@ from kbsync.store import documents, origins
 from kbsync.store.connection import Connection
 from kbsync.store.documents import Document, Fingerprints
 from kbsync.store.stored_files import StoredFiles
-from kbsync.store.writer import Readers, Writer
+from kbsync.store.writer import Readers, T, Work, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Parts:
     own: frozenset[tuple[int, int]]
     source_of: Callable[[int], Source | None]
     open_inbox: Callable[[Source], Inbox]
+    stages: Durations
 
 
 class Processor:
@@ -110,11 +112,12 @@ class Processor:
         origin = Origin("path", job.path, job.source_id)
         if job.lane == "text" and type_of(job.path) not in CONVERTED_TYPES:
             read_at = parts.clock.now()
-            snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES)
+            with parts.stages.time("read"):
+                snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES)
             return self._content(job, snapshot, origin, _as_read(snapshot, seen.rules, read_at), source, None)
         # The converter gets the very bytes that are hashed: a copy, which goes when it is done.
         read_at = parts.clock.now()
-        with parts.stored.staging(job.path) as (copy, file):
+        with parts.stages.time("read"), parts.stored.staging(job.path) as (copy, file):
             snapshot = read_snapshot(parts.fs, job.path, content_type.SNIFFED_BYTES, file.write)
         try:
             return self._content(job, snapshot, origin, _as_read(snapshot, seen.rules, read_at), source, copy)
@@ -125,7 +128,7 @@ class Processor:
         """Take a file in: its copy goes into the store with the commit, and only then the file from the folder."""
         parts, inbox = self._parts, self._parts.open_inbox(source)
         taking_in.raise_while_written(parts.fs, inbox, job.path, parts.clock.now())
-        with parts.stored.staging(job.path) as (copy, file):
+        with parts.stages.time("read"), parts.stored.staging(job.path) as (copy, file):
             snapshot = read_snapshot(parts.fs, job.path, ingest.TEXT_BYTES, file.write)
         judged = Judged(snapshot.stat, rules)
         try:
@@ -140,7 +143,8 @@ class Processor:
         return outcome
 
     def _staged(self, job: Job) -> Outcome:
-        staged_path, snapshot = _read_staged(job, ingest.TEXT_BYTES)
+        with self._parts.stages.time("read"):
+            staged_path, snapshot = _read_staged(job, ingest.TEXT_BYTES)
         # What was added by hand has a place on this machine, what was sent has a name only.
         origin = Origin("added" if os.path.isabs(job.path) else "upload", job.path, None)
         outcome = self._content(job, snapshot, origin, None, None, staged_path, to_keep=staged_path)
@@ -166,7 +170,7 @@ class Processor:
         if known is None and judged is not None and origin.kind == "path":
             rules = judged
             if parts.readers.read(lambda connection: commits.is_excluded(connection, job, snapshot.content_hash)):
-                return parts.writer.run(lambda connection: commits.excluded(connection, job, rules, parts.clock.now()))
+                return self._commit(lambda connection: commits.excluded(connection, job, rules, parts.clock.now()))
         told = content_type.told_type(snapshot.head, snapshot.size, job.path)
         name, options = wanted(job.path, job.options, known, paths, told)
         ocr = source.ocr if source else made_with(known, parts.reader)
@@ -187,7 +191,7 @@ class Processor:
                 else os.path.exists(known.stored_path)
             )
             stored_path = None if is_kept else self._store(to_keep, snapshot.content_hash, job.path)
-            outcome = parts.writer.run(
+            outcome = self._commit(
                 lambda connection: (
                     commits.known(
                         connection, job, snapshot.content_hash, origin, judged, stored_path, parts.clock.now()
@@ -201,7 +205,7 @@ class Processor:
         if kind.type in CONVERTED_TYPES and job.lane == "text":
             if snapshot.size > TOO_LARGE_BYTES:
                 raise SkipFile(Reason.TOO_LARGE, f"{name} is {kind.type} by its content, and larger than the limit.")
-            return parts.writer.run(lambda connection: commits.to_documents(connection, job, parts.clock.now()))
+            return self._commit(lambda connection: commits.to_documents(connection, job, parts.clock.now()))
         head = snapshot.head
         if copy is not None and kind.type not in CONVERTED_TYPES:
             # Of what its name calls a document only the start was kept.
@@ -209,11 +213,11 @@ class Processor:
         password_file = options.password_file or (source.password_file if source else None)
         content = ingest.Content(head, snapshot.size, snapshot.content_hash, name, options, copy, password_file)
         vectorize = Vectorize(parts.embedding, parts.readers, job.priority)
-        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
+        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize, parts.stages.time)
         failpoint("processing.made")
         stored_path = self._store(to_keep, snapshot.content_hash, job.path)
         indexed = known is not None and is_indexed(known, options, kind)
-        return parts.writer.run(
+        return self._commit(
             lambda connection: (
                 commits.ingested(
                     connection,
@@ -232,24 +236,29 @@ class Processor:
             )
         )
 
+    def _commit(self, work: Work[T]) -> T:
+        with self._parts.stages.time("write"):
+            return self._parts.writer.run(work)
+
     def _store(self, copy: str | None, content_hash: str, path: str) -> str | None:
         """Link a staged copy to its permanent place, once it is known that it can be read; a mirror's file stays."""
         return None if copy is None else self._parts.stored.store(copy, content_hash, path)
 
     def _note(self, job: Job) -> Outcome:
         parts = self._parts
-        staged_path, snapshot = _read_staged(job, 1 << 62)
+        with parts.stages.time("read"):
+            staged_path, snapshot = _read_staged(job, 1 << 62)
         text = snapshot.head.decode("utf-8")
         origin = Origin("note", None, None)
         content_hash = ingest.note_hash(job.options.title or note.note_title(text), text)
-        outcome = parts.writer.run(
+        outcome = self._commit(
             lambda connection: commits.known(connection, job, content_hash, origin, None, None, parts.clock.now())
         )
         if outcome is None:
             vectorize = Vectorize(parts.embedding, parts.readers, job.priority)
-            update = ingest.ingest_note(text, job.options, parts.counter, vectorize)
+            update = ingest.ingest_note(text, job.options, parts.counter, vectorize, parts.stages.time)
             embedder_id = vectorize.embedder_id
-            outcome = parts.writer.run(
+            outcome = self._commit(
                 lambda connection: commits.ingested(
                     connection, job, update, embedder_id, origin, None, None, parts.clock.now(), is_new=True
                 )
@@ -258,6 +267,13 @@ class Processor:
         if not outcome.dropped:
             parts.stored.discard(staged_path)
         return outcome
+
+    def rules(self) -> str:
+        """Return what names today's rules of converting and cutting, whatever the type."""
+        reader = self._parts.reader
+        converters = [reader.fingerprint(mode) for mode in OCR_MODES]
+        converters += [router.converter_fingerprint(kind, reader.encodings) for kind in DOCUMENT_TYPES]
+        return "\n".join((*converters, router.chunker_fingerprint(self._parts.limits)))
 
     def is_stale(self, made: Fingerprints) -> bool:
         """Return whether other rules than today's converted or cut a document."""
@@ -289,9 +305,9 @@ class Processor:
         copy = stored_path if kind.type in CONVERTED_TYPES else None
         content = ingest.Content(snapshot.head, snapshot.size, snapshot.content_hash, name, options, copy, None)
         vectorize = Vectorize(parts.embedding, parts.readers, Priority.LOW)
-        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize)
+        update = ingest.ingest(content, kind, parts.limits, parts.counter, parts.reader, vectorize, parts.stages.time)
         failpoint("processing.remade")
-        parts.writer.run(
+        self._commit(
             lambda connection: commits.remade(connection, document, update, vectorize.embedder_id, parts.clock.now())
         )
 

@@ -57,15 +57,17 @@ def make_ready(
     *,
     may_rebuild: bool,
     ends: Callable[[], bool] = lambda: False,
+    tells: Callable[[str], None] = lambda _doing: None,
 ) -> None:
     """Look at a database that is to be opened; set it aside and make another one where it is damaged.
 
-    For the holder of the data folder's lock. Raises DatabaseDamaged where that is to be done and not `may_rebuild`,
-    StorageUnavailable where there is no room for a second database (nothing is touched then), RetryLater where `ends`
+    For the holder of the data folder's lock. `tells` hears what it is busy with. Raises DatabaseDamaged where that is
+    to be done and not `may_rebuild`, StorageUnavailable where there is no room for a second database (nothing is touched then), RetryLater where `ends`
     says meanwhile that the process is to end, and what the look raises.
     """
     under_way = damage.pending(database)
     if under_way is None:
+        tells("looking at the database")
         why = _looked_at(database, clock.now(), ends)
         if why is None:
             return
@@ -76,12 +78,13 @@ def make_ready(
     elif not may_rebuild:
         raise DatabaseDamaged(f"The database {database} is damaged, and being built anew.", hint=_HINT)
     aside = os.path.join(os.path.dirname(database), str(under_way["aside"]))
-    log.error("database_damaged", database=database, why=under_way["why"], aside=aside)
+    log.error("database_damaged", path=database, error=under_way["why"], aside=aside)
     if not under_way.get("is_moved"):
         _set_aside(database, aside)
         under_way = {**under_way, "is_moved": True}
         damage.set_pending(database, under_way)
         failpoint("rebuild.moved")
+    tells("building the database anew; what can be read of the damaged one comes over")
     if not os.path.exists(database):
         new = database + ".new"
         _remove(new)
@@ -107,11 +110,11 @@ def _looked_at(database: str, now: float, ends: Callable[[], bool]) -> str | Non
         for ending in ("-wal", "-shm"):
             _move(database + ending, aside + ending)
         sync_folder(os.path.dirname(database))
-        log.error("foreign_log_set_aside", log=aside + "-wal", database=database)
+        log.error("foreign_log_set_aside", path=database + "-wal", aside=aside + "-wal")
     if verdict.damaged is None and damage.is_noted(database):
         damage.clear(database, now)
     if verdict.cleared is not None:
-        log.warning("database_whole", database=database, noted=verdict.cleared, look="nothing is wrong with it")
+        log.warning("database_whole", path=database, why=verdict.cleared)
     return verdict.damaged
 
 
@@ -207,7 +210,8 @@ def _build(
         rebuilding.stage()
         failpoint("rebuild.staged")
         told = writer.run(partial(rebuilding.write, aside=os.path.basename(aside), why=why, over=bringing))
-        log.error("database_rebuilt", **{key: value for key, value in asdict(told).items() if key != "is_settling"})
+        counts = {name: value for name, value in asdict(told).items() if isinstance(value, int)}
+        log.error("database_rebuilt", aside=told.aside, error=told.why, counts=counts)
     finally:
         writer.close()
 

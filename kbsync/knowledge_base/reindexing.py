@@ -7,6 +7,7 @@ whole; then one transaction switches over.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
@@ -116,6 +117,30 @@ class Reindexing:
         self._writer.run(begin)
         with self._lock:
             self._error, self._retry_at = None, float("-inf")
+
+    def begin_where_stale(self) -> bool:
+        """Ask for what older rules made, where there is any that was not tried in vain already; return whether.
+
+        What the last try of this kind left exactly as it was, by the same rules, would only cost as much again.
+        Raises Unready where there is no model to make it with.
+        """
+
+        def stale(connection: Connection) -> list[int]:
+            kinds = {made for made in documents.counts_by_fingerprints(connection, 0) if self._processor.is_stale(made)}
+            if not kinds or meta.get(connection, meta.REMAKING) is not None:
+                return []
+            return [document_id for document_id, made in documents.fingerprints_after(connection, 0) if made in kinds]
+
+        found = self._readers.read(stale)
+        if not found:
+            return False
+        tried = hashlib.sha256(json.dumps([self._processor.rules(), found]).encode()).hexdigest()
+        if self._readers.read(lambda connection: meta.get(connection, meta.REMADE)) == tried:
+            return False
+        self.begin("stale")
+        self._writer.run(lambda connection: meta.put(connection, meta.REMADE, tried))
+        log.info("reindex_begun", count=len(found))
+        return True
 
     def step(self) -> bool:
         """Make one stale document or one batch of vectors anew, or switch over; False where there is nothing to do now.
@@ -259,7 +284,7 @@ class Reindexing:
             if len(texts) > 1:
                 return {text: row for one in texts for text, row in self._vectors_of([one]).items()}
             self._failed += 1
-            log.error("reindex_text_failed", error=str(error), text=texts[0][:80])
+            log.error("reindex_text_failed", error=str(error), characters=len(texts[0]))
             return {}
 
     def _tokens_at_once(self) -> int:
@@ -310,7 +335,8 @@ class Reindexing:
             raise
         except (SkipFile, FailFile, KbsyncError) as error:
             # What is indexed of it stays, though older rules made it.
-            self._error_log.record(document.stored_path or document.title, str(error), self._clock.now())
+            where = document.stored_path or f"document {document.id}"
+            self._error_log.record(where, str(error), self._clock.now())
             log.warning("remake_failed", document_id=document.id, error=str(error))
 
 

@@ -172,7 +172,7 @@ def carry_through(locations: Locations) -> str | None:
         ) from error
     if not pending:
         return None
-    log.info("restore_finished", set_aside=aside)
+    log.info("restore_finished", aside=aside)
     return (
         f"A restore that was interrupted is finished now{f'; what was there before lies in {aside}' if aside else ''}."
     )

@@ -79,7 +79,7 @@ class Retention:
             after = before.after(now, kept_s)
             meta.put(connection, meta.STEADINESS, json.dumps([after.seen, after.since]))
             if after.since == now:
-                log.warning("clock_leapt", days=round((now - before.seen) / DAY_S, 1))
+                log.warning("clock_leapt", seconds=round(now - before.seen))
             return after
 
         return self._writer.run(note)
@@ -100,7 +100,7 @@ class Retention:
         self._writer.run(lambda connection: ledger.forget_gone(connection, until))
         failpoint("retention.gone_forgotten")
         if deleted:
-            log.info("expired", documents=deleted)
+            log.info("expired", count=deleted)
         return deleted
 
     def to_purge(self, older_than_days: float = 0.0, document_id: int | None = None) -> Purge:

@@ -80,7 +80,7 @@ def take_away(taken: TakenIn, inbox: Inbox, writer: Writer, readers: Readers, cl
         writer.run(lambda connection: _not_removed(connection, taken, failure, clock.now()))
         log.warning("inbox_file_stays", path=taken.path, reason=error.reason)
     except (FileChanged, FileGone, RetryLater) as error:
-        log.info("inbox_file_stays", path=taken.path, detail=str(error))
+        log.info("inbox_file_stays", path=taken.path, error=str(error))
     else:
         writer.run(lambda connection: _removed(connection, taken, clock.now()))
         failpoint("inbox.written_down")

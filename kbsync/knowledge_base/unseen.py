@@ -11,7 +11,8 @@ from kbsync.filesystem import FileSystem, as_text
 from kbsync.knowledge_base.adding import Adding
 from kbsync.knowledge_base.explain import Explanation, said
 from kbsync.model import IngestOptions, Source
-from kbsync.reasons import FileState, Reason
+from kbsync.reasons import SENTENCES, FileState, Reason
+from kbsync.sources.full_disk_access import AccessWithheld
 from kbsync.sources.scanner import judge_path
 
 _NOT_INCLUDED = "No pattern of `include` takes it in."
@@ -40,8 +41,13 @@ class Looks:
         return None if kind == "directory" else self._by_hand(path)
 
     def made_exact(self, sources: Iterable[Source], found: Explanation) -> Explanation:
-        """Say of a path that a rule leaves out where it is `include` that does not take it in."""
+        """Say of a path that a rule leaves out where it is `include` that does not take it in.
+
+        Of one that may not be read, what the system asks for now: the ledger may know an older Python.
+        """
         source = _source_of(sources, found.path)
+        if found.reason == Reason.PERMISSION and (withheld := self._withheld(source, found.path)) is not None:
+            return replace(found, detail=f"{SENTENCES[Reason.PERMISSION]} {withheld}")
         if found.reason != Reason.IGNORED or source is None or not source.include:
             return found
         try:
@@ -51,6 +57,23 @@ class Looks:
         if without is None or without.reason is Reason.IGNORED:
             return found
         return replace(found, detail=_NOT_INCLUDED)
+
+    def _withheld(self, source: Source | None, path: str) -> str | None:
+        """Say where on the way to a path, from its source's folder on, macOS lets nobody in who is not allowed."""
+        places, root = [path], path if source is None else source.path
+        while len(places[-1]) > len(root):
+            places.append(os.path.dirname(places[-1]))
+        for place in reversed(places):
+            try:
+                if self.fs.lstat(place).kind == "directory":
+                    self.fs.list_directory(place)
+                else:
+                    self.fs.open_file(place).close()
+            except AccessWithheld as error:
+                return f"{as_text(place)}: {error.strerror}."
+            except OSError:
+                continue
+        return None
 
     def _in_source(self, source: Source, path: str) -> Explanation | None:
         seen = judge_path(self.fs, source, self.own, path)

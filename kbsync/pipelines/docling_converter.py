@@ -318,6 +318,16 @@ def _converter(ocr: OcrMode, languages: tuple[str, ...], threads: int, models: s
     return DocumentConverter(allowed_formats=list(options), format_options=options)
 
 
+def reads_language(language: str) -> bool:
+    """Return whether the packaged OCR model reads a language, named as in the settings. Imports Docling for a tag."""
+    wanted = _ocr_languages((language,))[0]
+    if ":" not in wanted:
+        return True  # one of the model's own names
+    from kbsync.pipelines.packaged_models import reads
+
+    return reads(wanted)
+
+
 def _ocr_languages(languages: tuple[str, ...]) -> list[str]:
     """Return the languages as Docling wants them: the model's own names as they are, others as tags (`iso:de`)."""
     from rapidocr.utils.model_resolver import list_supported_langs

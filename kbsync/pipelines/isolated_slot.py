@@ -11,13 +11,15 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import structlog
 
+from kbsync import machine
 from kbsync.clock import Clock
+from kbsync.courtesy import Courtesy
 from kbsync.errors import FailFile, RetryLater, StorageUnavailable
 from kbsync.pipelines import isolated_child
 from kbsync.pipelines.isolated_child import Answer, ChildSettings
@@ -33,6 +35,8 @@ GIGABYTE = 1 << 30
 _LOOK_S = 0.1
 # A child that is gone without an answer is given so long: its answer may still be on the way.
 _LATE_ANSWER_S = 1.0
+# Of what a job waits for the CPU that others have, so many times its time limit does not count.
+_MOST_WAITED = 4.0
 # pebble asks with SIGTERM first, which native code does not hear; its own 3 s would make every stop slow.
 _TERM_S = 0.3
 
@@ -93,13 +97,20 @@ class Slot:
     """
 
     def __init__(
-        self, settings: ChildSettings, stem: str, limits: CageLimits, clock: Clock, closed: threading.Event
+        self,
+        settings: ChildSettings,
+        stem: str,
+        limits: CageLimits,
+        clock: Clock,
+        closed: threading.Event,
+        courtesy: Callable[[], Courtesy],
     ) -> None:
         self._settings = settings
         self._stem = stem
         self._limits = limits
         self._clock = clock
         self._closed = closed
+        self._courtesy = courtesy
         self._lock = threading.Lock()
         self._ending = threading.Lock()
         self._pool: _Pool | None = None
@@ -134,7 +145,7 @@ class Slot:
         pool: _Pool = pebble.ProcessPool(
             max_workers=1,
             initializer=isolated_child.start,
-            initargs=(self._settings,),
+            initargs=(replace(self._settings, nice=self._courtesy().nice),),
             context=multiprocessing.get_context("spawn"),
         )
         with self._lock:
@@ -236,15 +247,17 @@ class Slot:
 
     def _watch(self, future: Future[None], name: str, time_limit_s: float, signed: str) -> None:
         """Return when the pool has an outcome, or raise what ended the job before."""
-        deadline, begun, limited = self._clock.monotonic() + self._limits.start_s, False, False
+        deadline, begun, limited, waited = self._clock.monotonic() + self._limits.start_s, False, False, 0.0
         while not wait((future,), _LOOK_S).done:
             if self._closed.is_set():
                 raise stopping()
             if not begun and self._signed(signed):
                 begun, deadline = True, self._clock.monotonic() + time_limit_s
+                waited = self._waited_for_cpu()
             if begun and not limited and (allowed := _allowed(signed)) is not None:
                 limited, deadline, time_limit_s = True, deadline - time_limit_s + allowed, allowed
-            if self._clock.monotonic() > deadline:
+            late = self._clock.monotonic() - deadline
+            if late > 0 and (not begun or is_over(late, self._waited_for_cpu() - waited, time_limit_s)):
                 if not begun:
                     raise NotStarted(f"its process was not ready after {self._limits.start_s:g} seconds")
                 raise FailFile(Reason.TIMEOUT, f"{name}: reading it took longer than {time_limit_s:g} seconds.")
@@ -272,6 +285,10 @@ class Slot:
         if ours and (self._child is None or self._child.pid != child.pid):
             self._child = child
         return True
+
+    def _waited_for_cpu(self) -> float:
+        child = self._child
+        return 0.0 if child is None else machine.waited_for_cpu(child.pid)
 
     def _alive(self) -> bool:
         import psutil
@@ -307,6 +324,14 @@ def _allowed(signed: str) -> float | None:
     except FileNotFoundError:
         return None
     return float(told) if told.endswith("\n") else None  # it may be just being written
+
+
+def is_over(late_s: float, waited_s: float, time_limit_s: float) -> bool:
+    """Decide whether a job that is late by so many seconds is ended. Of them it `waited_s` for the CPU.
+
+    A child yields to everybody: on a busy machine it is no fault of its document that it takes long.
+    """
+    return late_s > min(max(0.0, waited_s), _MOST_WAITED * time_limit_s)
 
 
 def stopping() -> RetryLater:

@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from kbsync.clock import Clock
+from kbsync.courtesy import Courtesy
 from kbsync.errors import RetryLater, StorageUnavailable
 from kbsync.pipelines.isolated_child import ChildSettings
 from kbsync.pipelines.isolated_slot import CageLimits, Named, NotStarted, Slot, SlotStatus, stopping
@@ -35,6 +36,8 @@ Result = TypeVar("Result")
 _STARTS = 3
 # A child that could not get ready answers so long for those that come after; then a new one tries.
 _UNPREPARED_S = 60.0
+# Memory that is short now is looked at again after so long.
+_ROOM_LOOK_S = 2.0
 # While a child is warm, so often is looked whether it is needed any longer.
 _IDLE_LOOK_S = 10.0
 
@@ -44,7 +47,8 @@ class Cage(Generic[Request, Result]):
 
     `prepare` is called once in a new child: what takes long to import and load. Both must be picklable; so must
     requests and results. `folder` is private; the cage keeps its files in `folder`/cage, which it empties when first
-    used. Children start with the first jobs and stay warm while there is work. `close` when done.
+    used. Children start with the first jobs and stay warm while there is work. `courtesy` says how one yields that
+    starts now, `room` whether so many bytes of memory are free: without them no second one starts. `close` when done.
     """
 
     def __init__(
@@ -56,10 +60,13 @@ class Cage(Generic[Request, Result]):
         *,
         prepare: Callable[[], None] | None = None,
         limits: CageLimits | None = None,
+        courtesy: Callable[[], Courtesy] = Courtesy,
+        room: Callable[[int], bool] = lambda _needed: True,
     ) -> None:
         self._limits = limits or CageLimits()
         self._clock = clock
         self._folder = os.path.join(folder, "cage")
+        self._room = room
         self._closed = threading.Event()
         # Guards the free slots, the keeper's start, and that nothing is ordered after the end.
         self._changed = threading.Condition()
@@ -79,6 +86,7 @@ class Cage(Generic[Request, Result]):
                 self._limits,
                 clock,
                 self._closed,
+                courtesy,
             )
             for number in range(slots.count)
         )
@@ -104,7 +112,7 @@ class Cage(Generic[Request, Result]):
                 except NotStarted as error:
                     refused = error
                     slot.drop()
-                    log.warning("child_not_started", detail=str(error))
+                    log.warning("child_not_started", error=str(error))
             else:
                 raise stopping() if self._closed.is_set() else _no_child(request.name, refused)
         finally:
@@ -149,12 +157,24 @@ class Cage(Generic[Request, Result]):
 
     def _take(self) -> Slot:
         with self._changed:
-            self._changed.wait_for(lambda: self._free or self._closed.is_set())
-            if self._closed.is_set():
-                raise stopping()
-            slot = next((slot for slot in self._free if slot.warm), self._free[0])
-            self._free.remove(slot)
-            return slot
+            while not self._closed.is_set():
+                slot = self._choose()
+                if slot is not None:
+                    self._free.remove(slot)
+                    return slot
+                self._changed.wait(_ROOM_LOOK_S if self._free else None)
+            raise stopping()
+
+    def _choose(self) -> Slot | None:
+        """Return a free slot, a warm one first; None where there is none, or no memory for one child more."""
+        warm = next((slot for slot in self._free if slot.warm), None)
+        if warm is not None or not self._free:
+            return warm
+        used = [slot for slot in self._slots if slot not in self._free]
+        # Those that work have not grown up yet, perhaps.
+        grown = self._limits.recycle_bytes
+        needed = grown + sum(max(0, grown - slot.status().resident_bytes) for slot in used)
+        return self._free[0] if not used or self._room(needed) else None
 
     def _give_back(self, slot: Slot) -> None:
         with self._changed:

@@ -26,6 +26,7 @@ from docling.exceptions import OcrLanguageNotSupportedError
 from docling.models.base_layout_model import BaseLayoutModel
 from docling.models.base_table_model import BaseTableStructureModel
 from docling.models.stages.ocr.rapid_ocr_model import RapidOcrModel
+from docling.utils.ocr_language import OcrLanguageResolver
 from docling_core.types.doc import BoundingBox, CoordOrigin, DocItemLabel, TableCell
 
 from kbsync.pipelines import long_pages
@@ -304,6 +305,18 @@ class PageOcrModel(RapidOcrModel):
             if code not in known:
                 raise OcrLanguageNotSupportedError("The packaged OCR model", code)
         return codes
+
+
+def reads(language: str) -> bool:
+    """Return whether the packaged OCR model reads a language, named as Docling wants it (`iso:de`). Loads no model."""
+    model = PageOcrModel.__new__(PageOcrModel)
+    model.options = PageOcrOptions(backend="onnxruntime", lang=[])
+    try:
+        model.languages = [OcrLanguageResolver.canonicalize_ocr_language(language)]
+        model.resolve_ocr_languages()
+    except (OcrLanguageNotSupportedError, ValueError):  # it is unknown to the model, or is no language
+        return False
+    return True
 
 
 def _strips(page: Page, part: BoundingBox) -> list[BoundingBox]:

@@ -205,7 +205,7 @@ def retry_by_hand(connection: Connection, job_id: int, now: float) -> int:
         )
     if known.state is FileState.FAILED:
         files.account(connection, job.source_id, job.path, None, FileState.WAITING, Reason.QUEUED, "", now)
-    return enqueue_path(connection, job.source_id, job.path, 0, Priority.EVENT, now)
+    return enqueue_path(connection, job.source_id, job.path, 0, Priority.ADDED, now)
 
 
 def retry_all_failed(connection: Connection, now: float) -> tuple[list[int], int]:
@@ -215,6 +215,24 @@ def retry_all_failed(connection: Connection, now: float) -> tuple[list[int], int
         files.account(connection, source_id, path, None, FileState.WAITING, Reason.QUEUED, "", now)
         queued.append(enqueue_path(connection, source_id, path, 0, Priority.SCAN, now))
     return queued, ledger.by_hand(connection)[FileState.FAILED]
+
+
+def retry_failed(
+    connection: Connection, failed: Sequence[tuple[int, str]], reasons: Sequence[Reason], now: float
+) -> int:
+    """Have files (source, path) that still are failed for one of these reasons be read again, after all others.
+
+    Return how many those are.
+    """
+    queued = 0
+    for source_id, path in failed:
+        known = files.known(connection, source_id, path)
+        if known is None or known.state is not FileState.FAILED or known.reason not in reasons:
+            continue
+        files.account(connection, source_id, path, None, FileState.WAITING, Reason.QUEUED, "", now)
+        enqueue_path(connection, source_id, path, 0, Priority.LOW, now)
+        queued += 1
+    return queued
 
 
 def recover(connection: Connection, now: float, *, all_leases: bool) -> list[tuple[int | None, str, int]]:

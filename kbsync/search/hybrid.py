@@ -28,6 +28,7 @@ _NO_WORDS = (
     "The full-text index is damaged: nothing is found by words until it is made anew; a running daemon begins with "
     "that by itself."
 )
+_LOADING = "The model is not loaded yet: found by words only. It is being loaded; ask again in about 10 seconds."
 # So many chunks of each arm go into the fusion: far more than anybody looks at, few enough to be fast.
 CANDIDATES = 200
 # So many documents a reranker reads: a second or two of a CPU.
@@ -39,6 +40,7 @@ class QueryEmbedder:
     """The embedder as search needs it. `ready`: a query is answered at once; `languages`: None where it knows all.
 
     `problem`: why a model that is to be there cannot be used, None where it can, or where that is not known yet.
+    `wake` has one loaded that is not ready, without waiting for it.
     """
 
     embedder: Embedder
@@ -46,6 +48,7 @@ class QueryEmbedder:
     ready: Callable[[], bool]
     languages: frozenset[str] | None
     problem: Callable[[], str | None] = lambda: None
+    wake: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +120,10 @@ class Search:
         if mode == "lexical" or not query.text.strip():
             return None, None
         if not self._query_embedder.ready():
-            problem = self._query_embedder.problem()
-            return None, _unusable(problem) if problem else "The model is not loaded yet: found by words only."
+            if (problem := self._query_embedder.problem()) is not None:
+                return None, _unusable(problem)
+            self._query_embedder.wake()
+            return None, _LOADING
         try:
             return self._query_embedder.embedder.embed([query.text], Priority.QUERY)[0], None
         except KbsyncError as error:

@@ -57,11 +57,17 @@ def is_within(path: str, folders: frozenset[str]) -> bool:
     return innermost(path, folders) is not None
 
 
+def limit_that_fits(needed: int) -> int:
+    """Return the limit to set where so many watches are needed: room for twice as many."""
+    fits = _USUAL_LIMIT
+    while fits < 2 * needed:
+        fits *= 2
+    return fits
+
+
 def limit_notice(folder: str, unwatched: int, limit: int | None) -> str:
     """Return what to tell a person of whose folders `unwatched` are beyond the system's limit of watches."""
-    fits = _USUAL_LIMIT
-    while fits < 2 * ((limit or 0) + unwatched):
-        fits *= 2
+    fits = limit_that_fits((limit or 0) + unwatched)
     one = unwatched == 1
     return (
         f"{unwatched} folder{'' if one else 's'} of {folder} {'is' if one else 'are'} not watched, because the "

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kbsync.errors import FailFile, FileChanged, FileGone, KbsyncError, RetryLater, SkipFile, Unready
 from kbsync.filesystem import FileSystem, Stat
 from kbsync.reasons import Reason
+from kbsync.sources.full_disk_access import AccessWithheld
 
 _BLOCK = 1 << 20
 # Windows: ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION, which come as a permission that is denied.
@@ -62,6 +63,8 @@ def reading_failed(path: str, error: OSError) -> KbsyncError:
     """Return the decision that follows from a failure to read."""
     if getattr(error, "winerror", None) in _IN_USE:
         return RetryLater(Reason.IO, f"Another program keeps {path} to itself.")
+    if isinstance(error, AccessWithheld):
+        return FailFile(Reason.PERMISSION, f"Permission to read {path} was denied: {error.strerror}.")
     match error.errno:
         case errno.EMFILE | errno.ENFILE | errno.ENOMEM:
             return Unready(Reason.IO, f"Reading {path} has to wait: {error.strerror}.")  # no fault of the file

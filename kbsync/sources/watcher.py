@@ -192,7 +192,7 @@ class NativeWatcher:
             watches = self._watches()
             taken = 0 if watches is None else watches.follow(walked)
         if taken:
-            log.info("watched_late", path=self._source.path, folders=taken)
+            log.info("watched_late", path=self._source.path, count=taken)
             self._dirty(self._source.id, "watched late")
 
     def dispatch(self, event: FileSystemEvent) -> None:

@@ -83,6 +83,16 @@ def failed_paths(connection: apsw.Connection, folder: str | None = None, limit: 
     return [(int(source_id), os.fsdecode(path)) for source_id, path in rows]
 
 
+def failed_for(connection: apsw.Connection, reasons: Sequence[Reason]) -> list[tuple[int, str]]:
+    """Return (source, path) of what failed for these reasons in folders that are read now, those least seen first."""
+    rows = connection.execute(
+        "SELECT source_id, path FROM files WHERE state = 'failed' AND reason IN (SELECT value FROM json_each(?)) "
+        "AND source_id IN (SELECT id FROM sources WHERE state <> 'paused') ORDER BY last_seen_at, path",
+        (json.dumps(list(reasons)),),
+    )
+    return [(int(source_id), os.fsdecode(path)) for source_id, path in rows]
+
+
 def states_below(connection: apsw.Connection, folder: str) -> dict[FileState, int]:
     """Return how many paths below a folder are in each state. Gone is only what is found nowhere else."""
     rows = connection.execute(

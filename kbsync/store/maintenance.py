@@ -30,6 +30,11 @@ def free_bytes(connection: apsw.Connection) -> int:
     return int(connection.pragma("freelist_count")) * int(connection.pragma("page_size"))
 
 
+def pieces(connection: apsw.Connection) -> int:
+    """Return of how many pieces the full-text index is: every search looks into each of them."""
+    return int(connection.execute("SELECT count(DISTINCT segid) FROM chunks_fts_idx").get)
+
+
 def merge_words(connection: apsw.Connection, *, begin: bool) -> bool:
     """Merge a part of the full-text index, which carries words of deleted rows along until then; False: all is merged.
 

@@ -24,6 +24,12 @@ FILLING = "filling"
 # When our own disk could be written again after it could not.
 LAST_OUTAGE = "last_outage"
 STEADINESS = "steadiness"
+# JSON: when each job of the timetable ran last.
+LAST_RUNS = "last_runs"
+# Which stale documents the timetable had made anew last, and by which rules.
+REMADE = "remade"
+# JSON: since when, and until when if that is set, a person has all of kbsync rest (seconds since 1970).
+PAUSE = "pause"
 
 
 def get(connection: apsw.Connection, key: str) -> str | None:

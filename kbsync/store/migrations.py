@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import re
+from collections.abc import Callable
 
 import apsw
 
@@ -31,15 +32,18 @@ def migrations() -> list[tuple[int, str, str]]:
     return sorted(found)
 
 
-def init_schema(connection: apsw.Connection) -> list[str]:
+def init_schema(connection: apsw.Connection, tells: Callable[[str], None] = lambda _doing: None) -> list[str]:
     """Run the migrations that are missing and return their names; [] when there was nothing to do.
 
-    Raises StopEngine, database untouched, for a database of a newer kbsync or of another program.
+    `tells` hears of what may take long, before it begins. Raises StopEngine, database untouched, for a database of a
+    newer kbsync or of another program.
     """
     version = accept(connection)
     ran = []
-    for number, name, sql in migrations():
+    found = migrations()
+    for number, name, sql in found:
         if number > version:
+            tells(f"bringing the database to its current form (step {number} of {found[-1][0]})")
             with whole(connection):
                 # Asked again under the write lock: another process may have been faster.
                 if _version(connection) >= number:
@@ -53,7 +57,7 @@ def init_schema(connection: apsw.Connection) -> list[str]:
     if _recorded(connection) is None:
         with whole(connection):  # an older kbsync made it, which wrote the number into the header alone
             _number(connection, _version(connection))
-    _follow_tokenizer(connection)
+    _follow_tokenizer(connection, tells)
     return ran
 
 
@@ -164,12 +168,13 @@ def _damaged_header(says: str) -> DatabaseDamaged:
     )
 
 
-def _follow_tokenizer(connection: apsw.Connection) -> None:
+def _follow_tokenizer(connection: apsw.Connection, tells: Callable[[str], None]) -> None:
     """Rebuild the full-text indexes before any write where another version of the tokenizer's rules filled them."""
     if meta.get(connection, meta.TOKENIZER) == tokenizer.VERSION:
         return
     from kbsync.store import origins, schema_objects  # which compare with what is made here
 
+    tells("filling the full-text index anew")
     with whole(connection):
         # Tables and all: of an index that is damaged as well, FTS5's own commands make nothing.
         schema_objects.make_fts(connection, "chunks_fts")

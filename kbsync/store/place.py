@@ -50,6 +50,11 @@ _MARKS = (
     (".owncloudsync.log", "ownCloud"),
 )
 
+REMEDY = (
+    "Set KBSYNC_HOME to a folder on a disk of this machine, or move the data folder there; the folders that it follows "
+    "may stay where they are."
+)
+
 
 def warning(folder: str, type_: str | None, marked: Collection[tuple[str, str]] = ()) -> str | None:
     """Say why a database should not lie in this folder and what to do, None where it may.
@@ -60,10 +65,7 @@ def warning(folder: str, type_: str | None, marked: Collection[tuple[str, str]] 
     why = _of_file_system(type_) or _of_syncing(folder, marked)
     if why is None:
         return None
-    return (
-        f"kbsync's database lies in {folder}, {why} Set KBSYNC_HOME to a folder on a disk of this machine, or move the "
-        "data folder there; the folders that it follows may stay where they are."
-    )
+    return f"kbsync's database lies in {folder}, {why} {REMEDY}"
 
 
 def marks_in(folder: str, exists: Callable[[str], bool] = os.path.lexists) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ import apsw
 _TOLERANCE = 1e-3
 _PROBE = "SELECT vec_distance_cosine(x'0000803f00000000', x'0000803f0000803f')"
 _PROBED = 1.0 - 0.5**0.5
+REMEDY = "Install it again: pip install --force-reinstall sqlite-vec; then restart kbsync."
 
 
 def prepare(connection: apsw.Connection) -> None:
@@ -40,10 +41,20 @@ def missing() -> str | None:
     return None
 
 
+def loaded_version() -> str:
+    """Return sqlite-vec's version, where it can be used."""
+    connection = apsw.Connection(":memory:")
+    try:
+        _load(connection)
+        return str(connection.execute("SELECT vec_version()").get)
+    finally:
+        connection.close()
+
+
 def _told(why: str) -> str:
     return (
         f"The SQLite extension sqlite-vec cannot be used ({why}): search by meaning goes on without it, slower. "
-        "Install it again: pip install --force-reinstall sqlite-vec; then restart kbsync."
+        f"{REMEDY}"
     )
 
 

@@ -63,17 +63,22 @@ class Writer:
         self._inline = threading.Lock()
         self._thread: threading.Thread | None = None
         self._connection: apsw.Connection | None = None
+        # How many transactions were committed since it was opened.
+        self.commits = 0
         # Of the open database, None before.
         self.wal: WriteAheadLog | None = None
         self._changed_jobs: set[int] = set()
         self._listeners: tuple[JobListener, ...] = ()
 
-    def open(self) -> list[str]:
-        """Connect and bring the schema up to date; return the names of migrations that ran. Raises StopEngine."""
+    def open(self, tells: Callable[[str], None] = lambda _doing: None) -> list[str]:
+        """Connect and bring the schema up to date; return the names of migrations that ran. Raises StopEngine.
+
+        `tells` as in `init_schema`.
+        """
         connection = connect_writer(self.path, self._accept)
         try:
             with translated(self.path, opening=True):
-                ran = migrations.init_schema(connection)
+                ran = migrations.init_schema(connection, tells)
         except BaseException:
             connection.close()
             raise
@@ -248,6 +253,7 @@ class Writer:
             return
         finally:
             changed, self._changed_jobs = self._changed_jobs, set()
+        self.commits += 1
         failpoint("writer.committed")
         if changed:
             for listener in self._listeners:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from tests.bench import backup, documents, embedding, freshness, ingestion, reindexing, scan, searching, tree
+from tests.bench import backup, documents, embedding, freshness, idle, ingestion, reindexing, scan, searching, tree
 from tests.bench.figures import Figure, as_json, machine, table
 
 _UNITS = {"ratio": "x (over 1: faster than bare)", "second": "texts/s", "texts": "texts"}
@@ -38,8 +38,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--files",
         type=int,
-        help=f"how many files the tree has ({scan.FILES}, backup: {backup.DOCUMENTS}, tree: {tree.FILES})",
+        help=f"how many files the tree has ({scan.FILES}, backup: {backup.DOCUMENTS}, "
+        f"tree: {tree.FILES}, idle: {idle.FILES})",
     )
+    parser.add_argument("--seconds", type=float, help=f"how long idle is looked at ({idle.SECONDS:.0f})")
     parser.add_argument("--json", metavar="FILE", help="write all figures there too")
     options = parser.parse_args(arguments)
     benches: dict[str, Callable[[], list[Figure]]] = {
@@ -51,6 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
         "reindex": reindexing.measure,
         "search": searching.measure,
         "backup": lambda: backup.measure(options.files or backup.DOCUMENTS),
+        "idle": lambda: idle.measure(options.files or idle.FILES, options.seconds or idle.SECONDS),
         "tree": lambda: tree.measure(options.files or tree.FILES),
     }
     wanted = options.only.split(",")

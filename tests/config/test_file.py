@@ -53,6 +53,30 @@ def paths(config: Path) -> list[str]:
     return [os.path.basename(source.path) for source in load_settings(str(config)).sources]
 
 
+def test_several_folders_are_added_all_at_once_or_not_at_all(home: Path, config: Path) -> None:
+    before = config.read_text()
+    (home / "b" / "inner").mkdir()
+    for refused in ("a", "absent", "b/inner"):
+        with pytest.raises(UsageError):
+            file.add_sources(str(config), [str(home / "b"), str(home / refused)], "# unused\n")
+        assert config.read_text() == before
+    file.add_sources(str(config), [str(home / "b"), str(home / "c")], "# unused\n")
+    assert paths(config) == ["a", "b", "c"]
+    assert config.read_text().startswith("# everything of mine\n")
+    assert "# unused" not in config.read_text()
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_folders_begin_a_configuration_with_the_words_it_is_to_begin_with(home: Path, text: str | None) -> None:
+    new = home / "new.toml"
+    if text is not None:
+        new.write_text(text)
+    file.add_sources(str(new), [str(home / "a"), str(home / "b")], "# hello\n# workers = 4\n")
+    assert new.read_text() == (
+        f'# hello\n# workers = 4\n\n[[sources]]\npath = "{home}/a"\n\n[[sources]]\npath = "{home}/b"\n'
+    )
+
+
 def test_an_inbox_is_written_as_one(home: Path, config: Path) -> None:
     add_source(str(config), str(home / "b"), mode="inbox")
     assert [source.mode for source in load_settings(str(config)).sources] == ["mirror", "inbox"]

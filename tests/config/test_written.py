@@ -22,7 +22,9 @@ def test_template_uncommented_is_valid_and_says_the_defaults(tmp_path: Path) -> 
     assert loaded.chunks.max_tokens == 256
     chunks = loaded.chunks.model_copy(update={"max_tokens": None})
     models = loaded.models.model_copy(update={"reranker": None})
-    assert loaded.model_copy(update={"sources": (), "chunks": chunks, "models": models}) == Settings()
+    resources = loaded.resources.model_copy(update={"threads": None, "memory_mb": None})
+    sections = {"chunks": chunks, "models": models, "resources": resources}
+    assert loaded.model_copy(update={"sources": (), **sections}) == Settings()
 
 
 def test_settings_written_as_toml_are_read_back_the_same(tmp_path: Path) -> None:

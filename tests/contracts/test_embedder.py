@@ -1,4 +1,4 @@
-"""What every embedder promises, be it hashed words, the batcher on a fake device or the batcher on MiniLM."""
+"""What every embedder promises: hashed words, the batcher on a fake device, on a child, and on MiniLM in a child."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import cast
 import numpy as np
 import pytest
 
+from kbsync.clock import SystemClock
 from kbsync.embed.batcher import Batcher
-from kbsync.embed.sentence_transformer import SentenceTransformerDevice, packaged_model
+from kbsync.embed.child_device import ChildDevice, open_child_devices
+from kbsync.embed.model_files import ModelFiles, packaged_model
+from kbsync.embed.model_process import ChildTerms
 from kbsync.embed.token_counter import HuggingFaceCounter
 from kbsync.embed.windows import windows
 from kbsync.model import Embedder, Priority, TokenCounter
+from tests.fakes import faulty_models
 from tests.fakes.hash_embedder import HashDevice, HashEmbedder, WordCounter
 
 TEXTS = [
@@ -33,7 +37,8 @@ TEXTS = [
 def real() -> Iterator[Batcher]:
     files = packaged_model()
     batcher = Batcher(
-        [SentenceTransformerDevice(files, "cpu")],
+        # As the daemon has it; in this process the device is tested by itself.
+        lambda: open_child_devices(files, "cpu", ChildTerms(), SystemClock()),
         HuggingFaceCounter(files.tokenizer_json),
         files.max_tokens,
         fingerprint=files.fingerprint,
@@ -46,12 +51,24 @@ def real() -> Iterator[Batcher]:
     batcher.stop()
 
 
-@pytest.fixture(params=["hashed words", "batcher on hashed words", "batcher on MiniLM"])
+@pytest.fixture(scope="module")
+def apart() -> Iterator[Batcher]:
+    files = ModelFiles("/", "hashed words", faulty_models.DIMENSION, 20, frozenset(), "", "", "hashed")
+    device = ChildDevice(files, "cpu", None, ChildTerms(serve=faulty_models.serve), SystemClock())
+    batcher = Batcher([device], WordCounter(), 20, fingerprint="hashed", model_name="hashed words", dimension=16)
+    batcher.start()
+    yield batcher
+    batcher.stop()
+
+
+@pytest.fixture(params=["hashed words", "batcher on hashed words", "batcher on a child", "batcher on MiniLM"])
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     if request.param == "hashed words":
         yield HashEmbedder()
     elif request.param == "batcher on MiniLM":
         yield request.getfixturevalue("real")
+    elif request.param == "batcher on a child":
+        yield request.getfixturevalue("apart")
     else:
         batcher = Batcher(
             [HashDevice()], WordCounter(), 20, fingerprint="hashed", model_name="hashed words", dimension=16

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from kbsync.daemon.scheduler import Scheduler
 from kbsync.reasons import FileState, Reason
-from tests.fakes.manual_clock import ManualClock
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
+from tests.fakes.timetabled_machine import DUTY_S, WALK_S, Machine
+from tests.fakes.travelling_clock import travelling
 
 DAY_S = 86_400.0
 YEAR_S = 365 * DAY_S
@@ -19,92 +19,78 @@ RESCAN_S = 300.0
 LEAPS = {"a year on": YEAR_S, "a year back": -YEAR_S, "an hour on": 3600.0, "an hour back": -3600.0, "a step": 0.4}
 
 
-class Bells:
-    """A timetable whose clock is turned by hand, and how often each bell rang."""
-
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.rescans = self.upkeeps = 0
-        self.scheduler = Scheduler(self.clock, RESCAN_S, self._rescan, self._upkeep)
-
-    def _rescan(self) -> None:
-        self.rescans += 1
-
-    def _upkeep(self) -> None:
-        self.upkeeps += 1
-
-    def awake(self, seconds: float) -> None:
-        """Let time pass as it does, with a tick each second; APScheduler itself does not run here."""
-        for _ in range(int(seconds)):
-            self.clock.advance(1.0)
-            self.scheduler.tick()
-
-
 @pytest.fixture
-def bells() -> Bells:
-    return Bells()
+def machine() -> Iterator[Machine]:
+    """Return one that was started a while ago: all that never ran was done."""
+    with travelling() as clock:
+        machine = Machine(clock, {}, RESCAN_S)
+        machine.awake(1_200.0)
+        machine.done.clear()
+        yield machine
 
 
-def test_while_all_goes_well_it_leaves_the_ringing_to_the_timetable(bells: Bells) -> None:
-    bells.awake(RESCAN_S + 25)
-    assert bells.rescans == 0
-
-
-def test_what_the_timetable_forgets_is_made_up_for_again_and_again(bells: Bells) -> None:
-    bells.awake(4 * (RESCAN_S + 31))
-    assert bells.rescans == 4
-
-
-def test_a_machine_that_slept_has_its_folders_looked_at_within_two_minutes(bells: Bells) -> None:
+def test_a_machine_that_slept_has_its_folders_looked_at_at_once(machine: Machine) -> None:
     """P15: eight hours in which the monotonic clock stood still; once, however long it was."""
-    bells.awake(10)
-    bells.clock.jump(8 * 3600.0)
-    bells.awake(2)
-    assert bells.rescans == 1
-    bells.awake(118)
-    assert (bells.rescans, bells.upkeeps) == (1, 0)
+    machine.sleep(8 * 3600.0)
+    machine.awake(2)
+    assert len(machine.runs("rescan")) == 1
+    machine.awake(118)
+    assert [done.name for done in machine.done] == ["rescan", "retry"]
 
 
-def test_a_short_sleep_counts_too_where_a_walk_is_not_yet_due(bells: Bells) -> None:
+def test_a_short_sleep_counts_too_where_a_walk_is_not_yet_due(machine: Machine) -> None:
     """P15: what another machine changed on a shared disk meanwhile sent no events."""
-    bells.awake(10)
-    bells.clock.jump(90.0)
-    bells.awake(1)
-    assert bells.rescans == 1
+    machine.awake(10)
+    machine.done.clear()
+    machine.sleep(90.0)
+    machine.awake(1)
+    assert len(machine.runs("rescan")) == 1
+
+
+def test_nothing_is_made_up_for_before_the_folders_were_looked_at(machine: Machine) -> None:
+    """S07: what changed meanwhile is found first; then one thing after another."""
+    machine.sleep(30 * 3600.0)
+    machine.awake(WALK_S - 1)
+    assert [done.name for done in machine.done] == ["rescan"]
+    machine.awake(6 * (DUTY_S + 2))
+    names = [done.name for done in machine.done if done.name != "rescan"]
+    assert names == ["logs", "retry", "reindex", "retention", "compact", "check"]
 
 
 @pytest.mark.parametrize("leap", LEAPS.values(), ids=LEAPS)
-def test_wherever_the_clock_leaps_to_walks_and_upkeep_go_on_in_time(bells: Bells, leap: float) -> None:
+def test_wherever_the_clock_leaps_to_walks_and_upkeep_go_on_in_time(machine: Machine, leap: float) -> None:
     """P15: no busy loop right after it, no walk that comes years later."""
-    bells.awake(10)
-    bells.clock.jump(leap)
-    bells.awake(60)
-    assert bells.rescans <= 1
-    before = bells.rescans
-    bells.awake(RESCAN_S + 31)
-    assert bells.rescans == before + 1
-    for _ in range(25):
-        bells.clock.advance(3600.0)
-        bells.scheduler.tick()
-    assert bells.upkeeps == (2 if leap >= DAY_S else 1)
-    assert bells.rescans == before + 26, "once an hour: it was asked once an hour"
+    machine.awake(10)
+    machine.done.clear()
+    machine.set_clock(leap)
+    machine.awake(60)
+    before = len(machine.runs("rescan"))
+    assert before <= 1
+    machine.awake(RESCAN_S + 31)
+    assert len(machine.runs("rescan")) in (before + 1, before + 2)
+    machine.awake(25 * 3600.0, step=60.0)
+    assert len(machine.runs("check")) == (2 if leap >= DAY_S else 1)
 
 
-def test_a_clock_that_was_set_back_sets_the_timetable_right(bells: Bells) -> None:
+def test_a_clock_that_was_set_back_sets_the_timetable_right(machine: Machine) -> None:
     """P15: what `status` promises as the next time is not a year away."""
-    bells.clock.jump(-YEAR_S)
-    bells.scheduler.tick()
-    assert bells.rescans == 0
-    bells.awake(RESCAN_S + 31)
-    assert bells.rescans == 1
+    machine.set_clock(-YEAR_S)
+    machine.awake(1)
+    assert machine.runs("rescan") == []
+    now = machine.clock.now()
+    for entry in machine.scheduler.entries():
+        assert entry.next is not None
+        assert now < entry.next <= now + DAY_S, entry.name
+    machine.awake(RESCAN_S + 31)
+    assert 1 <= len(machine.runs("rescan")) <= 2
 
 
-def test_a_wall_clock_that_hardly_moves_holds_up_no_walk(bells: Bells) -> None:
+def test_a_wall_clock_that_hardly_moves_holds_up_no_walk(machine: Machine) -> None:
     """P15: set back a little again and again, by a time server or under a machine that is virtual."""
     for _ in range(int(RESCAN_S) + 31):
-        bells.clock.jump(-0.9)
-        bells.awake(1)
-    assert bells.rescans == 1
+        machine.set_clock(-0.9)
+        machine.awake(1)
+    assert len(machine.runs("rescan")) == 1
 
 
 # ---- the engine ----

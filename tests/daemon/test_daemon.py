@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from apscheduler.schedulers.base import BaseScheduler
 
 from kbsync.config.settings import Settings
 from kbsync.errors import RetryLater, StopEngine, StorageUnavailable
@@ -70,7 +72,7 @@ def test_a_loop_that_dies_ends_the_daemon_with_what_killed_it(tmp_path: Path) ->
         engine.close()
 
 
-@pytest.mark.parametrize("loop", ["producer", "rescans", "reindexer", "scrub", "upkeep", "worker-0", "scheduler"])
+@pytest.mark.parametrize("loop", ["producer", "rescans", "reindexer", "scrub", "upkeep", "worker-0"])
 def test_whichever_loop_ends_ends_the_daemon(
     engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch, loop: str
 ) -> None:
@@ -83,13 +85,28 @@ def test_whichever_loop_ends_ends_the_daemon(
         "scrub": loops.scrub,
         "upkeep": engine.daemon.upkeep,
         "worker-0": loops.workers[0],
-        "scheduler": engine.daemon._scheduler,
     }
     monkeypatch.setattr(parts[loop], "run", lambda *_: None)
     engine.daemon.start()
     try:
         eventually(lambda: _raises(engine.daemon.tick, StopEngine))
         with pytest.raises(StopEngine, match=loop):
+            engine.daemon.tick()
+    finally:
+        engine.daemon.stop()
+
+
+def test_a_timetable_that_fails_ends_the_daemon(engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P16: it has no thread that could end without a word; it fails where everything is looked after."""
+
+    def fail(_scheduler: object) -> None:
+        raise RuntimeError("a mistake in the program")
+
+    engine.daemon.start()
+    try:
+        engine.daemon.tick()
+        monkeypatch.setattr(BaseScheduler, "_process_jobs", fail)
+        with pytest.raises(RuntimeError, match="mistake"):
             engine.daemon.tick()
     finally:
         engine.daemon.stop()
@@ -228,7 +245,7 @@ def test_a_configuration_with_a_mistake_is_told_and_the_old_one_kept(alive: Simu
     config = Path(alive.world.locations.config_file)
     config.write_text(text, encoding="utf-8")
     alive.daemon.tick()
-    assert alive.daemon.status()["config_error"]
+    assert re.search(r"\bline [12]\b", alive.daemon.config_error or "")
     assert [watcher.source.path for watcher in alive.watchers if watcher.running] == [NOTES]
     alive.rescan()
     assert alive.found("ripens") == [f"{NOTES}/quince.md"]
@@ -304,4 +321,6 @@ def test_status_tells_what_only_a_running_daemon_knows(alive: SimulatedEngine) -
     assert status["watchers"] == [watcher]
     assert (watcher["path"], watcher["watching"], watcher["mode"]) == (NOTES, True, "native")
     assert set(status["scheduler"]) == {"rescan", "upkeep"}  # type: ignore[call-overload]  # a dict
+    names = [job["name"] for job in status["schedule"]]  # type: ignore[attr-defined]  # a list
+    assert names == ["rescan", "logs", "retry", "reindex", "retention", "compact", "check"]
     assert (status["model_ready"], status["model_error"], status["config_error"]) == (False, None, None)

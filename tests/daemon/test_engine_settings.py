@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -152,3 +153,16 @@ def test_other_ignore_patterns_read_no_document_again(engine: SimulatedEngine) -
     engine.rescan()
     assert engine.read("SELECT count(*) FROM jobs") == jobs
     assert engine.state(f"{NOTES}/scan.pdf") == (FileState.INDEXED, None)
+
+
+def test_a_changed_level_of_the_log_holds_from_the_reload_on(
+    engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = logging.getLogger("kbsync")
+    monkeypatch.setattr(ours, "level", logging.INFO)
+    engine.configure(NOTES, text='log_level = "debug"')
+    assert ours.level == logging.DEBUG
+    engine.configure(NOTES, text='log_level = "loud"')
+    assert ours.level == logging.DEBUG, "a mistake changes nothing"
+    engine.configure(NOTES)
+    assert ours.level == logging.INFO

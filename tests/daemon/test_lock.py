@@ -83,7 +83,7 @@ def test_a_released_lock_is_free_and_names_nobody(path: Path) -> None:
         process.stdin.flush()
         assert process.stdout.readline() == "released\n"
         assert owner_of(str(path)) is None
-        assert path.read_bytes() == b""
+        assert path.read_bytes() == b"\n", "it names nobody, and keeps its room on the disk"
         lock = DataLock(str(path))
         lock.acquire("daemon")
         lock.release()
@@ -265,3 +265,22 @@ def test_data_of_another_user_are_told_as_such(path: Path, monkeypatch: pytest.M
         patched.setattr(os, "open", forbidden)
         with pytest.raises(StopEngine, match="another user's"):
             owner_of(str(path))
+
+
+def test_what_a_start_does_is_read_whole_whatever_was_there_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader between the two steps of writing would take the daemon for a command."""
+    lock, seen, truncate = DataLock(str(path)), [], os.ftruncate
+    lock.acquire("daemon")
+
+    def looked_at(descriptor: int, length: int) -> None:
+        seen.append(owner_of(str(path)))
+        truncate(descriptor, length)
+
+    try:
+        lock.publish("daemon", None, "doing that, which takes long to say", 1.0)
+        monkeypatch.setattr(os, "ftruncate", looked_at)
+        lock.publish("daemon", None, "doing this", 2.0)
+    finally:
+        monkeypatch.undo()
+        lock.release()
+    assert seen == [Owner(os.getpid(), "daemon", None, "doing this", 2.0)]

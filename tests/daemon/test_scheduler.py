@@ -1,83 +1,178 @@
-"""The timetable only rings; when, the settings say."""
+"""The timetable only asks; when, the settings say. No thread, no wait: what is due comes with a tick."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import pairwise
 
-from kbsync.clock import SystemClock
-from kbsync.daemon.scheduler import Scheduler
+import pytest
 
-DAY_S = 86400.0
+from kbsync.config.settings import Settings
+from kbsync.daemon.scheduler import Entry, Scheduler
+from tests.fakes.timetabled_machine import DUTY_S, WALK_S, Machine, in_zone, travel_to
+from tests.fakes.travelling_clock import TravellingClock, travelling
 
-
-@contextmanager
-def _started(scheduler: Scheduler) -> Iterator[Scheduler]:
-    thread = threading.Thread(target=scheduler.run)
-    thread.start()
-    try:
-        yield scheduler
-    finally:
-        scheduler.stop()
-        thread.join(20)
-        assert not thread.is_alive()
+DAY_S = 86_400.0
+ALL = ("logs", "retry", "reindex", "retention", "compact", "check")
+# A start is over by then: the walk, five minutes, and one duty after another.
+SETTLED_S = 300.0 + len(ALL) * (DUTY_S + 2)
 
 
-def _in_seconds(scheduler: Scheduler, name: str) -> float:
-    at = scheduler.status()[name]
-    assert isinstance(at, float)
-    return at - time.time()
+@pytest.fixture
+def clock() -> Iterator[TravellingClock]:
+    with travelling() as clock:
+        yield clock
 
 
-def test_it_rings_for_a_rescan_again_and_again() -> None:
-    rang = threading.Semaphore(0)
-    with _started(Scheduler(SystemClock(), 0.05, rang.release, lambda: None)):
-        for _ in range(3):
-            assert rang.acquire(timeout=20)
+@pytest.fixture
+def machine(clock: TravellingClock) -> Machine:
+    return Machine(clock, {})
 
 
-def test_it_says_when_each_job_runs_next_and_follows_a_changed_setting() -> None:
-    with _started(Scheduler(SystemClock(), 300.0, lambda: None, lambda: None)) as scheduler:
-        assert 250 < _in_seconds(scheduler, "rescan") <= 300
-        assert DAY_S - 50 < _in_seconds(scheduler, "upkeep") <= DAY_S
-        scheduler.set_rescan(30.0)
-        assert 0 < _in_seconds(scheduler, "rescan") <= 30
+def entry(machine: Machine, name: str) -> Entry:
+    return next(entry for entry in machine.scheduler.entries() if entry.name == name)
 
 
-def test_a_changed_setting_before_the_start_holds_from_the_start() -> None:
-    scheduler = Scheduler(SystemClock(), 300.0, lambda: None, lambda: None)
-    scheduler.set_rescan(30.0)
-    with _started(scheduler):
-        assert 0 < _in_seconds(scheduler, "rescan") <= 30
+def test_it_asks_for_a_walk_again_and_again(machine: Machine) -> None:
+    machine.awake(3 * 300 + 3)
+    assert [round(done.true - machine.done[0].true) for done in machine.runs("rescan")] == [0, 300, 600]
 
 
-def test_it_may_be_stopped_before_it_runs_and_twice() -> None:
-    scheduler = Scheduler(SystemClock(), 300.0, lambda: None, lambda: None)
-    scheduler.stop()
-    scheduler.run()
-    scheduler.stop()
+def test_what_never_ran_is_done_once_after_the_start_one_thing_after_another(machine: Machine) -> None:
+    machine.awake(299)
+    assert [done.name for done in machine.done] == []
+    machine.awake(SETTLED_S)
+    duties = [done for done in machine.done if done.name != "rescan"]
+    assert [done.name for done in duties] == list(ALL)
+    assert all(later.true - earlier.true >= DUTY_S for earlier, later in pairwise(duties))
 
 
-def test_what_rings_runs_in_no_other_thread_that_could_die_unnoticed() -> None:
-    rang: list[threading.Thread] = []
-    done = threading.Event()
-
-    def ring() -> None:
-        rang.append(threading.current_thread())
-        done.set()
-
-    with _started(Scheduler(SystemClock(), 0.05, ring, lambda: None)):
-        before = set(threading.enumerate())
-        assert done.wait(20)
-        assert rang[0] in before
+def test_nothing_is_done_before_the_first_walk_has_ended(machine: Machine) -> None:
+    machine.walks[0] = float("inf")
+    machine.awake(3_500)
+    assert {done.name for done in machine.done} == {"rescan"}
+    assert entry(machine, "check").detail == "the folders are looked through first"
+    machine.awake(200)
+    assert {done.name for done in machine.done} > {"rescan"}, "a disk that hangs holds up nothing for ever"
 
 
-def test_nothing_rings_after_it_was_stopped() -> None:
-    rang = threading.Semaphore(0)
-    with _started(Scheduler(SystemClock(), 0.05, rang.release, lambda: None)):
-        assert rang.acquire(timeout=20)
-    while rang.acquire(timeout=0.2):  # one may have been on its way
-        pass
-    assert not rang.acquire(timeout=0.3)
+def test_a_restart_every_morning_gets_each_job_done_and_none_twice(machine: Machine) -> None:
+    for _ in range(5):
+        machine.awake(4 * 3600.0, step=5)
+        machine.off(20 * 3600.0)
+    # A duty comes a little later each day, so that of five mornings four or five are right.
+    for name in set(ALL) - {"retry"}:
+        assert 4 <= len(machine.runs(name)) <= 5, name
+    assert len(machine.runs("retry")) == 5, "every six hours: once a morning"
+
+
+def test_a_restart_right_after_does_nothing_again(machine: Machine) -> None:
+    machine.awake(SETTLED_S)
+    before = len(machine.done)
+    for _ in range(3):
+        machine.off(5.0)
+        machine.awake(290.0)
+        machine.off(5.0)
+        machine.awake(SETTLED_S)
+    assert {done.name for done in machine.done[before:]} == {"rescan"}
+
+
+def test_what_was_broken_off_is_done_after_the_next_start(machine: Machine) -> None:
+    machine.awake(302.0)
+    assert [done.name for done in machine.done if done.name != "rescan"] == ["logs"]
+    machine.off(5.0)
+    machine.awake(SETTLED_S)
+    assert len(machine.runs("logs")) == 2
+
+
+def test_a_changed_setting_holds_from_the_next_tick_on(machine: Machine) -> None:
+    machine.awake(SETTLED_S)
+    now = machine.clock.now()
+    machine.scheduler.follow(
+        Settings(rescan_s=30, schedule={"check": "1h", "retry": "off"}).timetable()  # type: ignore[arg-type]
+    )
+    machine.awake(1)
+    assert (entry(machine, "retry").state, entry(machine, "retry").next) == ("off", None)
+    assert (entry(machine, "check").every, entry(machine, "rescan").every) == ("1h", "30s")
+    machine.awake(3600.0)
+    assert len(machine.runs("check")) == 2
+    assert len([done for done in machine.runs("rescan") if done.at > now]) >= 118
+    machine.scheduler.follow(Settings(rescan_s=300).timetable())
+    machine.awake(7 * 3600.0, step=10)
+    assert len(machine.runs("retry")) == 2, "it was off, and is on again"
+
+
+def test_while_the_machine_is_spared_only_light_things_are_done_and_the_rest_is_made_up_for(machine: Machine) -> None:
+    machine.holds = "on battery"
+    machine.awake(SETTLED_S)
+    assert [done.name for done in machine.done if done.name != "rescan"] == ["logs", "retry", "retention"]
+    assert (entry(machine, "check").state, entry(machine, "check").detail) == ("waiting", "on battery")
+    machine.awake(3 * DAY_S, step=60)
+    assert machine.runs("check") == []
+    machine.holds = None
+    machine.awake(SETTLED_S)
+    for name in ("reindex", "compact", "check"):
+        assert len(machine.runs(name)) == 1, name
+
+
+def test_what_cannot_be_done_is_asked_for_once_and_holds_up_nothing(machine: Machine) -> None:
+    machine.failing = {"retry"}
+    machine.awake(SETTLED_S)
+    assert [done.name for done in machine.done if done.name != "rescan"] == list(ALL)
+    assert (entry(machine, "retry").state, entry(machine, "retry").detail) == ("failed", "The database is busy.")
+
+
+def test_a_journey_is_noticed_within_a_minute(clock: TravellingClock) -> None:
+    with in_zone("Europe/Berlin"):
+        machine = Machine(clock, {"check": "03:30"})
+        machine.awake(SETTLED_S)
+        before = entry(machine, "check").next
+        assert before is not None
+        travel_to("Asia/Tokyo")
+        machine.awake(61)
+        assert entry(machine, "check").next == before - 7 * 3600.0
+
+
+def test_a_duty_that_ends_while_its_next_time_is_planned_is_not_done_again(machine: Machine) -> None:
+    """It ends in another thread, between the two halves of a tick."""
+    machine.awake(302.0)
+    assert machine.doing() == "logs"
+    machine.scheduler._plan(["logs"], machine.clock.now())
+    machine.end_duty()
+    machine.scheduler._hands.process()
+    machine.awake(SETTLED_S)
+    assert len(machine.runs("logs")) == 1
+
+
+def test_status_tells_what_was_what_comes_and_what_is(machine: Machine) -> None:
+    began = machine.clock.now()
+    machine.awake(1)
+    machine.awake(WALK_S)
+    assert entry(machine, "rescan") == Entry("rescan", "300s", None, began + 300, "scheduled")
+    assert entry(machine, "logs") == Entry("logs", "24h", None, began + 300, "waiting", "kbsync has just been started")
+    machine.awake(305 - WALK_S)
+    assert entry(machine, "logs").state == "running"
+    assert (entry(machine, "retry").state, entry(machine, "retry").detail) == ("waiting", "one after another")
+    machine.awake(SETTLED_S)
+    ran = machine.runs("logs")[0].at
+    assert entry(machine, "logs") == Entry("logs", "24h", ran, ran + DAY_S, "scheduled")
+    assert machine.scheduler.status() == {
+        "rescan": entry(machine, "rescan").next,
+        "upkeep": machine.runs("retention")[0].at + DAY_S,
+    }
+
+
+def test_before_the_start_and_after_the_end_it_does_nothing(clock: TravellingClock) -> None:
+    machine = Machine(clock, {})
+    before = threading.active_count()
+    machine.scheduler.stop()
+    machine.scheduler.stop()
+    machine.awake(1_000)
+    assert machine.done == []
+    fresh = Scheduler(clock, machine.settings.timetable(), machine.rescan, machine.walked, machine, machine.kept.update)
+    fresh.tick()
+    assert set(fresh.status()) == {"rescan", "upkeep"}
+    fresh.stop()
+    assert machine.done == []
+    assert threading.active_count() == before, "it has no thread"

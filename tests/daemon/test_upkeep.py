@@ -98,18 +98,6 @@ def test_a_check_by_hand_reads_every_kept_file(filled: SimulatedEngine, monkeypa
     assert [problem.kind for problem in filled.kb.check()] == ["stored_damaged"]
 
 
-def test_a_day_after_the_last_check_it_is_due(engine: SimulatedEngine) -> None:
-    assert engine.kb.checkup.is_due(), "it never was checked"
-    due(engine)
-    engine.clock.advance(DAY_S - 60.0)
-    assert not engine.kb.checkup.is_due()
-    engine.clock.advance(120.0)
-    assert engine.kb.checkup.is_due()
-    due(engine)
-    engine.clock.jump(-2 * DAY_S)
-    assert engine.kb.checkup.is_due(), "the last one lies in a future that a wrong clock wrote"
-
-
 def test_the_check_ends_where_the_process_is_to_end(filled: SimulatedEngine) -> None:
     filled.engine.stop.set()
     filled.daemon.upkeep.ask()

@@ -303,6 +303,7 @@ def test_stopping_waits_for_a_model_that_loads_only_once_and_not_for_long() -> N
 
     batcher = batcher_on(SlowDevice(name="a"), SlowDevice(name="b"))
     batcher.start()
+    batcher.wake()
     assert loads.wait(WAIT)
     began = time.monotonic()
     batcher.stop()

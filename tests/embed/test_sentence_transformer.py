@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,32 @@ def test_a_text_of_as_many_tokens_as_promised_is_read_to_its_end(device: Sentenc
     snow, hail = device.encode([words + "snow", words + "hail"], query=False)
 
     assert not np.array_equal(snow, hail)
+
+
+def test_a_model_that_was_let_go_comes_back_with_the_next_text(device: SentenceTransformerDevice) -> None:
+    assert device.loaded
+    assert device.info is not None
+    before = device.encode(["rain"], query=False)
+    device.unload()
+    assert not device.loaded
+    device.end()
+    np.testing.assert_array_equal(device.encode(["rain"], query=False), before)
+
+
+@pytest.mark.parametrize(
+    ("device", "said"), [("cuda:1", [("cuda", 0.25, "cuda:1")]), ("mps", [("mps", 0.25)]), ("cpu", [])]
+)
+def test_no_more_is_taken_of_an_accelerators_memory_than_is_set(
+    monkeypatch: pytest.MonkeyPatch, device: str, said: list[tuple[object, ...]]
+) -> None:
+    import torch
+
+    heard: list[tuple[object, ...]] = []
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *told: heard.append(("cuda", *told)))
+    monkeypatch.setattr(torch.mps, "set_per_process_memory_fraction", lambda *told: heard.append(("mps", *told)))
+    with pytest.raises(Unready):  # it is not here, or has no such folder: the bound comes before
+        SentenceTransformerDevice(replace(packaged_model(), folder="/nowhere"), device, memory_share=0.25).load()
+    assert heard == said
 
 
 def test_prompts_of_the_model_are_used(tmp_path: Path, device: SentenceTransformerDevice) -> None:

@@ -67,8 +67,12 @@ class Daemon:
         return owner is not None and owner.socket is not None and os.path.exists(owner.socket)
 
     def has_model(self) -> bool:
+        """Say whether the model is loaded; where nothing needed it yet, a search has it loaded."""
         assert self.process.poll() is None, self.messages
-        return bool(self.client.get("status")["model_ready"])
+        status = self.client.get("status")
+        if status["model_state"] == "resting":
+            self.client.get("search", q="quince", mode="hybrid")
+        return bool(status["model_ready"])
 
     def settle(self) -> Record:
         """Wait until all that is in the folders now is dealt with."""

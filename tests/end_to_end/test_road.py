@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from datetime import datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kbsync.file_types import DOCUMENT_TYPES
 from tests.end_to_end.conftest import Road
+from tests.end_to_end.program import PATIENCE_S
+from tests.fakes.eventually import eventually
 
 SKIPPED = {"binary.md": "binary", "empty.md": "empty"}
 INDEXED = sorted(
@@ -91,6 +95,21 @@ def test_why_says_that_a_sample_is_skipped(road: Road, name: str, reason: str) -
 def test_why_of_what_was_never_seen_is_exit_code_three(road: Road) -> None:
     answer = road.program.run("why", str(road.folder / "never.md"), code=3)
     assert "none was ever seen" in answer.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has mapped is told by Linux only")
+def test_torch_is_in_a_child_and_never_in_the_daemon(road: Road) -> None:
+    """Half a gigabyte that goes when the model rests."""
+    road.daemon.settle()
+    eventually(road.daemon.has_model, within_s=PATIENCE_S, every_s=0.2)
+    assert road.daemon.client.get("search", q="quince", mode="hybrid")["mode"] == "hybrid"
+    daemon = psutil.Process(road.daemon.process.pid)
+    assert "libtorch" not in Path(f"/proc/{daemon.pid}/maps").read_text()
+    holders = [child for child in daemon.children() if "libtorch" in Path(f"/proc/{child.pid}/maps").read_text()]
+    assert holders
+    assert daemon.memory_info().rss < 400_000_000
+    status = road.program.json("status")
+    assert (status["model_ready"], status["model_state"]) == (True, "ready")
 
 
 def test_status_has_the_documented_fields_and_its_sums_agree(road: Road) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kbsync.embed.embedder import DeviceInfo
 from kbsync.model import Priority
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class HashDevice:
         self._name = name
         self._batch_tokens = batch_tokens
         self.notice: str | None = None
-        self.loads = 0
+        self.info: DeviceInfo | None = None
+        self.loaded = False
+        self.loads = self.unloads = 0
+        self.is_ended = False
         self.batches: list[tuple[tuple[str, ...], bool]] = []
 
     @property
@@ -92,6 +96,14 @@ class HashDevice:
 
     def load(self) -> None:
         self.loads += 1
+        self.loaded = True
+
+    def unload(self) -> None:
+        self.unloads += self.loaded
+        self.loaded = False
+
+    def end(self) -> None:
+        self.is_ended = True
 
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
         self.batches.append((tuple(texts), query))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from kbsync.daemon.daemon import Daemon
 from kbsync.embed.embedder import Device
 from kbsync.embed.model_files import ModelFiles, absent_model
 from kbsync.errors import RetryLater, Unready
+from kbsync.filesystem import FileSystem
 from kbsync.knowledge_base.conversion import Cage
 from kbsync.knowledge_base.embedders import ModelAtHand, model_at_hand
 from kbsync.knowledge_base.explain import Explanation
@@ -88,6 +89,18 @@ class ReportingWatcher:
             self._dirty(self.source.id, "overflow")
 
 
+@dataclass(slots=True)
+class Power:
+    """Where the machine has its power from now, and how often it was asked."""
+
+    on_battery: bool = False
+    looks: int = 0
+
+    def look(self) -> bool:
+        self.looks += 1
+        return self.on_battery
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What outlives a process: the disk, the time and kbsync's home. `device` runs the model that is configured.
@@ -101,6 +114,7 @@ class World:
     device: HashDevice
     shelf: tuple[HashDevice, ...] = ()
     missing_model: str | None = None
+    power: Power = field(default_factory=Power)
 
     @staticmethod
     def new(home: Path, device: HashDevice | None = None) -> World:
@@ -156,7 +170,7 @@ class SimulatedEngine:
         # Fails where anything but an inbox is opened: no test can pass in which a mirror's file could be removed.
         self.inboxes = SimulatedInboxes(world.fs)
         seams = Seams(
-            world.fs,
+            self.seen(world.fs),
             world.clock,
             model,
             WordCounter(),
@@ -167,6 +181,7 @@ class SimulatedEngine:
             self.open_inbox,
             missing_model=missing,
             find_model=lambda: self.lies_there,
+            is_on_battery=world.power.look,
         )
         settings = load_settings(world.locations.config_file)
         self.engine: Engine = open_engine(world.locations, settings, seams, may_rebuild=True)
@@ -174,6 +189,10 @@ class SimulatedEngine:
         self.daemon: Daemon = build_daemon(self.engine)
         self.loops = self.daemon.loops
         self.daemon.reload()
+
+    def seen(self, fs: SimulatedFileSystem) -> FileSystem:
+        """Return the disk as the engine sees it. A subclass may have another platform's refusals told."""
+        return fs
 
     def make_watcher(
         self, source: Source, sink: Callable[[Change], None], dirty: Callable[[int, str], None]

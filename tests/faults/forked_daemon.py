@@ -108,7 +108,7 @@ def _writer_dies(engine: Engine) -> None:
 
 
 def _embedder_dies(engine: Engine) -> None:
-    _replace(engine.batcher, "_take", _fail)
+    _replace(engine.batcher, "_next_batch", _fail)
 
 
 def _producer_dies(_engine: Engine) -> None:
@@ -118,9 +118,9 @@ def _producer_dies(_engine: Engine) -> None:
 
 
 def _scheduler_dies(_engine: Engine) -> None:
-    from apscheduler.schedulers.blocking import BlockingScheduler
+    from apscheduler.schedulers.base import BaseScheduler
 
-    _replace(BlockingScheduler, "_process_jobs", _fail)
+    _replace(BaseScheduler, "_process_jobs", _fail)
 
 
 def _server_dies(_engine: Engine) -> None:
@@ -189,7 +189,7 @@ def _live(home: str, trouble: str) -> None:
 
 def _import_all() -> None:
     """Import what a daemon imports, so that it need not."""
-    import apscheduler.schedulers.blocking
+    import apscheduler.schedulers.base
     import pebble
     import psutil
     import sqlite_vec

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from kbsync.daemon.lock import owner_of
 from tests.fakes.eventually import eventually
 from tests.faults.full_disk import Ballast
 from tests.faults.nursery import Nursery
@@ -72,6 +73,7 @@ def _with_little_room(nursery: Nursery, ballast: Ballast, disk: Path, base: Path
     ballast.fill(leave=room)
     nursery.begin(home)
     eventually(lambda: "is full" in nursery.messages(), within_s=60.0)
+    held_up = eventually(lambda: _held_up(nursery), within_s=60.0)
     ballast.free()
     client = eventually(nursery.client, within_s=60.0)
     assert client is not None
@@ -80,7 +82,13 @@ def _with_little_room(nursery: Nursery, ballast: Ballast, disk: Path, base: Path
     answer = client.get("status")
     nursery.signal(signal.SIGTERM)
     assert nursery.ended() == 0
-    return {"files": answer["files"]["states"], "notices": answer["notices"]}
+    return {"files": answer["files"]["states"], "notices": answer["notices"], "held_up": held_up}
+
+
+def _held_up(nursery: Nursery) -> str | None:
+    """Return what others are told of a daemon that cannot start."""
+    owner = owner_of(nursery.places.lock_file)
+    return owner.doing if owner is not None and owner.pid == nursery.pid and owner.is_held_up else None
 
 
 if __name__ == "__main__":

@@ -79,4 +79,5 @@ def test_a_start_on_a_full_disk_waits_says_so_and_goes_on_or_ends_when_told(tmp_
     assert seen["notices"] == []
     assert seen["messages"].count("is full") == 2
     for room in ROOMS:
+        assert "is full. Free some space." in seen[f"with {room} bytes"].pop("held_up"), "`status` tells it"
         assert seen[f"with {room} bytes"] == {"files": {"indexed": 1}, "notices": []}

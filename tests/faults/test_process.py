@@ -137,7 +137,8 @@ def test_told_to_end_during_a_migration_it_leaves_the_database_as_it_was(
     with tables_of(places.database) as tables:
         before = tables.rows("PRAGMA user_version"), tables.searchable([str(folder)])
     nursery.begin(home, "endless migration")
-    eventually(lambda: (owner := owner_of(places.lock_file)) is not None and owner.pid == nursery.pid)
+    doing = "bringing the database to its current form (step 9999 of 9999)"
+    eventually(lambda: (owner := owner_of(places.lock_file)) is not None and owner.doing == doing)
     code, seconds = ended(nursery, [signal.SIGTERM])
     assert code == 0, nursery.messages()
     assert seconds < LIMIT_S
@@ -219,10 +220,10 @@ def test_every_child_is_spawned() -> None:
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                if name in forking:
+                if name in forking and not ast.unparse(node.func).startswith("psutil."):  # that only looks at one
                     context = next((ast.unparse(word.value) for word in node.keywords if word.arg == "context"), None)
                     found.append((path.name, ast.unparse(node.func), context))
     assert found == [
+        ("model_process.py", "multiprocessing.get_context('spawn').Process", None),
         ("isolated_slot.py", "pebble.ProcessPool", "multiprocessing.get_context('spawn')"),
-        ("isolated_slot.py", "psutil.Process", None),
     ]

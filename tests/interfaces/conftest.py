@@ -89,9 +89,15 @@ class Service:
         self, method: str, route: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
         """Send a request below /api/v1/ to the port, with these headers only."""
+        return self.ask_the_port(method, f"/api/v1/{route}", content, headers)
+
+    def ask_the_port(
+        self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """Send a request to the port, with these headers only."""
         connection = http.client.HTTPConnection("127.0.0.1", self.door.access.port, timeout=20)
         try:
-            connection.request(method, f"/api/v1/{route}", content, dict(headers or {}))
+            connection.request(method, path, content, dict(headers or {}))
             response = connection.getresponse()
             return Reply(response.status, dict(response.getheaders()), response.read())
         finally:
@@ -141,8 +147,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     server = Server(build_app(operations, door.access), socket_path, door)
     try:
         daemon.start()
-        eventually(lambda: engine.batcher.ready)
-        operations.status()  # the first one imports torch: no client's time limit is meant to hold meanwhile
+        assert engine.batcher.wait_ready(30.0)
         server.start()
         lock.publish("daemon", socket_path)
         yield Service(home, folder, engine, daemon, socket_path, door)

@@ -236,6 +236,24 @@ def test_the_upkeep_gives_room_back_and_ends_when_the_process_is_to_end(
     assert content(engine) == before
 
 
+def test_words_that_are_in_many_pieces_are_merged_and_few_are_left_alone(
+    engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        engine.write(f"/simulated/notes/{number}.md", f"the sloe of year {number} is bitter")
+        engine.settle()
+    before = content(engine)
+    pieces = engine.engine.readers.read(maintenance.pieces)
+    assert 1 < pieces < compaction.MANY_PIECES
+    assert not engine.kb.compaction.merge()
+    assert engine.engine.readers.read(maintenance.pieces) == pieces
+    monkeypatch.setattr(compaction, "MANY_PIECES", pieces)
+    assert engine.kb.compaction.merge()
+    assert engine.engine.readers.read(maintenance.pieces) == 1
+    assert content(engine) == before
+    assert len(engine.found("sloe")) == 6
+
+
 def test_conversions_of_documents_that_are_gone_go_and_those_of_documents_that_come_stay(
     engine: SimulatedEngine, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ case "$*" in
     "-m pip --version") ;;
     *"pip install"*"${{FAILS:-nothing}}"*) echo "$*" >>"$PIP_LOG"; exit 1 ;;
     *"pip install"*) echo "$*" >>"$PIP_LOG" ;;
+    *hashlib*) exit "${{WITH_WINDOWS:-1}}" ;;
     *importlib.metadata*opencv-python) [ -n "${{OPENCV:-}}" ] && echo "$OPENCV" ;;
     *importlib.metadata*opencv-python-headless) [ -n "${{HEADLESS:-}}" ] && echo "$HEADLESS" ;;
     *"(3, 13)"*) exit "${{OLDER_THAN_3_13:-1}}" ;;
@@ -105,6 +106,11 @@ def test_opencv_without_windows_is_written_over_the_other_one_in_its_own_version
     assert make_environment(checkout, **both)[2] == []
 
 
+def test_opencv_without_windows_that_is_in_place_is_not_fetched_again(checkout: Path) -> None:
+    both = {"OPENCV": "4.11.0.86", "HEADLESS": "4.12.0.88"}
+    assert make_environment(checkout, **both, WITH_WINDOWS="0")[::2] == (0, ["."])
+
+
 @pytest.mark.parametrize("alone", [{"OPENCV": "4.11.0.86"}, {"HEADLESS": "4.12.0.88"}])
 def test_one_opencv_alone_is_left_as_it_is(checkout: Path, alone: dict[str, str]) -> None:
     assert make_environment(checkout, **alone)[::2] == (0, ["."])
@@ -148,6 +154,23 @@ def test_missing_system_library_is_named_with_its_package(checkout: Path, librar
     assert code == 1
     assert f"The system library {library} is missing" in said
     assert package in said.splitlines()[-1].split()[-1]
+
+
+@pytest.mark.parametrize("extra", [(), ("test",)], ids=["quick start", "tests"])
+def test_installation_for_daily_use_is_never_made_over_into_one_of_a_checkout(
+    checkout: Path, extra: tuple[str, ...]
+) -> None:
+    environment = checkout.parent / "venv"
+    (environment / "kbsync-installed").write_text("wheel 1 2\n")
+    (environment / "bin" / "kbsync").write_text("#!/bin/sh\n")
+    (environment / "bin" / "kbsync").chmod(0o755)
+    code, said, targets = make_environment(checkout, *extra)
+    assert (code, targets) == (1 if extra else 0, [])
+    assert ("KBSYNC_VENV" in said) == bool(extra)
+    (environment / "bin" / "kbsync").write_text("#!/bin/sh\nexit 1\n")
+    code, said, targets = make_environment(checkout)
+    assert (code, targets) == (1, [])
+    assert "packaging/install.sh again" in said
 
 
 def test_folder_that_is_no_environment_is_left_alone(checkout: Path, tmp_path: Path) -> None:

@@ -52,12 +52,21 @@ def imported_by(home: Path, *arguments: str) -> tuple[int, set[str]]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("--version",), ("search", "--help"), ("models", "--help")], ids=" ".join
+    "arguments",
+    [("--help",), ("--version",), ("search", "--help"), ("models", "--help"), ("completion", "bash")],
+    ids=" ".join,
 )
 def test_help_imports_nothing_heavy(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     code, names = imported_by(tmp_path, *arguments)
     assert code == 0
     assert "kbsync.interfaces.cli.app" in names
+    assert not HEAVY & names
+
+
+def test_what_to_do_next_is_told_without_anything_heavy(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[[sources]]\npath = '/a'\n")
+    code, names = imported_by(tmp_path)
+    assert code == 0
     assert not HEAVY & names
 
 

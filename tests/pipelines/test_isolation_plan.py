@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kbsync.pipelines.isolation_plan import PACKAGED_BYTES, gpus_for, plan, present_gpus, time_limit_for
+from kbsync.machine import Memory
+from kbsync.pipelines.isolation_plan import PACKAGED_BYTES, budget, gpus_for, plan, present_gpus, time_limit_for
 
 GIGABYTE = 1 << 30
 
@@ -28,6 +29,24 @@ def test_as_many_run_as_cores_and_memory_bear(
     slots = plan(workers, cores, gigabytes * GIGABYTE, PACKAGED_BYTES)
     assert (slots.count, slots.threads) == expected
     assert slots.gpus == ()
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "wanted_mb", "expected"),
+    [
+        (32, 32, None, 16),
+        (6, 6, None, 4),  # half would be too little for anything
+        (2, 2, None, 2),
+        (64, 5, None, 5),  # a container's
+        (64, 64, 8 << 10, 8),
+        (64, 5, 8 << 10, 5),
+    ],
+)
+def test_half_of_the_machine_is_planned_with_unless_something_else_is_said(
+    total: int, limit: int, wanted_mb: int | None, expected: int
+) -> None:
+    memory = Memory(total * GIGABYTE, limit * GIGABYTE, 0)
+    assert budget(memory, wanted_mb) == expected * GIGABYTE
 
 
 def test_gpus_are_dealt_out_in_turn() -> None:

@@ -81,7 +81,10 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def running(locations: Locations) -> Client | None:
-    """Return a client of the daemon, waiting for one that is starting; None where none runs."""
+    """Return a client of the daemon, waiting for one that is starting; None where none runs.
+
+    Raises NotRunning where the start takes too long, or waits for something that a person must mend.
+    """
     deadline = time.monotonic() + START_S
     while True:
         owner = owner_of(locations.lock_file)
@@ -89,9 +92,22 @@ def running(locations: Locations) -> Client | None:
             return None
         if owner.socket is not None and _listens(owner):
             return Client(owner.socket)
+        if owner.is_held_up:
+            raise NotRunning(f"The daemon (process {owner.pid}) is not ready: {owner.doing}")
         if time.monotonic() >= deadline:
-            raise NotRunning(f"The daemon (process {owner.pid}) does not open its socket.", hint="Its log tells why.")
+            busy = "" if owner.doing is None else f" It is still starting: {owner.doing}."
+            raise NotRunning(
+                f"The daemon (process {owner.pid}) does not open its socket.{busy}",
+                hint="`kbsync status` says how far it is, its log tells why.",
+            )
         time.sleep(0.1)
+
+
+def starting(locations: Locations) -> Owner | None:
+    """Return the daemon that has not opened its socket yet; None where none is starting. Never waits."""
+    owner = owner_of(locations.lock_file)
+    # One that names a socket which is not there any more is ending.
+    return None if owner is None or owner.role != "daemon" or owner.socket is not None else owner
 
 
 def required(locations: Locations) -> Client:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbsync.errors import ConfigurationError, UsageError
+from kbsync.errors import ConfigurationError, Mistake, UsageError
 from kbsync.interfaces.cli.exits import BAD_CONFIGURATION, complain, errors_told
 from kbsync.interfaces.cli.output import block, counted, line, print_json
 from kbsync.interfaces.cli.session import locations
 
 if TYPE_CHECKING:
     from kbsync.config.locations import Locations
+    from kbsync.config.mistakes import Keys
     from kbsync.config.settings import Settings
 
 app = typer.Typer(help="The configuration.", no_args_is_help=True, rich_markup_mode=None)
@@ -47,16 +49,21 @@ def show(as_json: _Json = False) -> None:
 
 @app.command("check")
 def check(as_json: _Json = False) -> None:
-    """Say whether the configuration can be used, its models and devices too (exit code 78 where not)."""
+    """Say whether the configuration can be used, its models and devices too (exit code 78 where not).
+
+    Every mistake is told with its line in the file, or with the variable that it comes from.
+    """
     from kbsync.config.settings import load_settings, unknown_variables
 
     places = locations()
     missing: list[str] = []
+    mistakes: list[Mistake] = []
     with errors_told():
         try:
             settings = load_settings(places.config_file)
         except ConfigurationError as error:
-            problems = [str(error)]
+            mistakes = list(error.mistakes)
+            problems = [_placed(places, mistake) for mistake in mistakes] or [str(error)]
         else:
             for message in unknown_variables(os.environ):
                 complain(message)
@@ -68,7 +75,15 @@ def check(as_json: _Json = False) -> None:
     for problem in problems:
         complain(problem)
     if as_json:
-        print_json({"ok": not problems, "path": places.config_file, "missing": missing, "problems": problems})
+        print_json(
+            {
+                "ok": not problems,
+                "path": places.config_file,
+                "missing": missing,
+                "problems": problems,
+                "mistakes": [asdict(mistake) for mistake in mistakes],
+            }
+        )
     if problems:
         raise typer.Exit(BAD_CONFIGURATION)
     if as_json:
@@ -108,29 +123,41 @@ def _unusable(settings: Settings, locations: Locations) -> list[str]:
     Imports torch (4 s) where a device is named.
     """
     from kbsync.compose import configured_model, docling_models_folder, require_reranker
+    from kbsync.config.file import text_of
+    from kbsync.config.mistakes import line_of
     from kbsync.embed.sentence_transformer import devices
     from kbsync.model import Source
     from kbsync.sources.ignore import rules_for
 
     device = settings.models.device
-    checks: list[Callable[[], object]] = [
-        partial(configured_model, settings),
-        partial(require_reranker, settings),
-        partial(docling_models_folder, settings, locations),
+    checks: list[tuple[Keys, Callable[[], object]]] = [
+        (("models", "embedder"), partial(configured_model, settings)),
+        (("models", "reranker"), partial(require_reranker, settings)),
+        (("models", "docling"), partial(docling_models_folder, settings, locations)),
     ]
     if device not in ("auto", "cpu"):
-        checks.append(partial(devices, device if isinstance(device, str) else list(device)))
+        names = device if isinstance(device, str) else list(device)
+        checks.append((("models", "device"), partial(devices, names)))
     checks += [
-        partial(rules_for, Source(0, entry.path, include=entry.include, ignore=entry.ignore))
-        for entry in settings.sources
+        (
+            ("sources", n, "ignore"),
+            partial(rules_for, Source(0, entry.path, include=entry.include, ignore=entry.ignore)),
+        )
+        for n, entry in enumerate(settings.sources)
     ]
     found = []
-    for check in checks:
+    for keys, check in checks:
         try:
             check()
         except ConfigurationError as error:
-            found.append(str(error))
+            line = line_of(text_of(locations.config_file), keys) if os.path.exists(locations.config_file) else None
+            found.append(f"{locations.config_file}, line {line}: {error}" if line else str(error))
     return found
+
+
+def _placed(locations: Locations, mistake: Mistake) -> str:
+    """Return a mistake with the file that it is in; one that comes from a variable is in none."""
+    return str(mistake) if mistake.variable else f"{locations.config_file}, {mistake}"
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -43,14 +43,18 @@ def rough_seconds(by_type: dict[str, Record], cores: int | None = None) -> float
 
 
 def estimate_line(survey: Record, seconds: float) -> str:
-    """Return what a folder holds and how long that may take, in a sentence that says how rough it is."""
+    """Return what a folder holds, what is left out, and how long it may take, in sentences that say how rough it is."""
+    reasons = ", ".join(f"{count} {reason}" for reason, count in survey.get("left_out", {}).items())
+    more = [f"Left out: {reasons}."] if reasons else []
+    more += [survey["unreadable"]] if survey.get("unreadable") else []
     if not survey["files"]:
-        return "There is nothing to read in it" + ("." if survey["complete"] else " so far.")
+        return " ".join(["There is nothing to read in it" + ("." if survey["complete"] else " so far."), *more])
     least = "" if survey["complete"] else "at least "
-    return (
+    told = (
         f"{least}{counted(survey['files'], 'file')}, {size(survey['size_bytes'])} to read; {least}about "
         f"{duration(seconds)} by a rough guess from the types."
     )
+    return " ".join([told, *more])
 
 
 def duration(seconds: float) -> str:

@@ -173,6 +173,12 @@ class Remote:
     def reindex_status(self) -> Record:
         return self._client.get("reindex")
 
+    def pause(self, seconds: float | None) -> Record:
+        return self._client.post("local/pause", {"seconds": seconds})
+
+    def resume(self) -> Record:
+        return self._client.post("local/resume")
+
     def rescan(self) -> Record:
         return self._client.post("local/rescan")
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
-import select
-import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbsync.errors import EngineBusy, RetryLater, StopEngine, StorageUnavailable
+from kbsync.errors import (
+    ConfigurationError,
+    EngineBusy,
+    RetryLater,
+    StopEngine,
+    StorageUnavailable,
+    UsageError,
+)
 from kbsync.interfaces.cli import surroundings
-from kbsync.interfaces.cli.exits import FAILED, complain, errors_told
+from kbsync.interfaces.cli.exits import BAD_CONFIGURATION, DONE, FAILED, USAGE, complain, errors_told
 from kbsync.interfaces.cli.output import counted, line
 from kbsync.interfaces.cli.reindex import said
+from kbsync.interfaces.cli.signals import Signals
 from kbsync.interfaces.cli.wait import outcome_line
+from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
     from kbsync.compose import Engine
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from kbsync.config.settings import Settings
     from kbsync.daemon.daemon import Daemon
     from kbsync.daemon.lock import DataLock
+    from kbsync.interfaces.cli.life import Life
     from kbsync.interfaces.http.server import Server
     from kbsync.interfaces.operations import Operations
 
@@ -32,68 +41,10 @@ if TYPE_CHECKING:
 _TICK_S, _CALM_TICK_S = 0.2, 1.0
 # A command that holds the data folder is waited for this long.
 _LOCK_WAIT_S = 60.0
+# Under a service manager, so is whatever else holds it, and for as long as it takes: looked at this often.
+_BUSY_AGAIN_S = 5.0
 # A start on a disk that cannot be used is tried again this often, and told about once in so many tries (10 minutes).
 _START_AGAIN_S, _TRIES_BETWEEN_TOLD = 2.0, 300
-# What has not ended by then after a signal never will: the process ends all the same, and the next start puts right
-# what it left, as after a crash.
-_END_S = 9.5
-
-
-class Signals:
-    """What the operating system asked for. Handlers only set flags: anything more could deadlock the main thread."""
-
-    def __init__(self) -> None:
-        self.stop = False
-        self.reload = False
-        self._timed = False
-        self._rung: int | None = None
-
-    def asked_to_stop(self) -> bool:
-        return self.stop
-
-    def install(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_stop)
-        signal.signal(signal.SIGHUP, self._on_reload)
-        # A handler cannot wake who sleeps; the interpreter writes into this pipe as soon as a signal comes.
-        self._rung, ringing = os.pipe()
-        for descriptor in (self._rung, ringing):
-            os.set_blocking(descriptor, False)
-        signal.set_wakeup_fd(ringing, warn_on_full_buffer=False)
-
-    def wait(self, seconds: float) -> None:
-        """Wait so long, or until a signal comes."""
-        if self._rung is None:
-            time.sleep(seconds)
-        elif select.select([self._rung], [], [], seconds)[0]:
-            os.read(self._rung, 512)
-
-    def end_in_time(self) -> None:
-        """Have the process end within `_END_S` seconds from now, whatever hangs: it tells where, then exits with 1.
-
-        The timer is no Python and needs no lock. From the first call on it runs; a second one changes nothing.
-        """
-        if not self._timed:
-            self._timed = True
-            try:
-                told = surroundings.opened_anew(2)  # a pipe that nobody empties would hold up the timer as well
-            except OSError:
-                # Some have closed their stderr; the timer insists on a file.
-                told = os.dup(2) if _is_open(2) else os.open(os.devnull, os.O_WRONLY)
-            faulthandler.dump_traceback_later(_END_S, exit=True, file=told)
-
-    def ended(self) -> None:
-        """All has ended in time."""
-        if self._timed:
-            self._timed = False
-            faulthandler.cancel_dump_traceback_later()
-
-    def _on_stop(self, _number: int, _frame: object) -> None:
-        self.stop = True
-        self.end_in_time()
-
-    def _on_reload(self, _number: int, _frame: object) -> None:
-        self.reload = True
 
 
 def run(
@@ -101,73 +52,135 @@ def run(
     progress: Annotated[
         bool | None, typer.Option("--progress/--no-progress", help="Show a progress bar (default: on a terminal).")
     ] = None,
+    service: Annotated[
+        bool,
+        typer.Option(
+            "--service", help="As a service manager starts it: wait for another kbsync to end, and after early ends."
+        ),
+    ] = False,
+    launchd: Annotated[
+        bool, typer.Option("--launchd", hidden=True, help="End with 0 where another start would end in the same way.")
+    ] = False,
 ) -> None:
     """Watch the configured folders and keep the index in step, until Ctrl+C or SIGTERM; SIGHUP reloads."""
-    with errors_told():
+    with _left_alone(launchd), errors_told():
+        from kbsync.daemon.lock import DataLock
+        from kbsync.daemon.log_rotation import Logs
+        from kbsync.interfaces.cli.life import Life
+        from kbsync.interfaces.cli.session import locations
+        from kbsync.interfaces.service.notify import Notifier
+
         surroundings.never_wait_for_readers()
         signals = Signals()
         signals.install()
-        model_used = _served(signals, once, sys.stderr.isatty() if progress is None else progress)
+        places = locations()
+        if launchd:
+            Logs({}, (places.service_log,)).rotate()  # a daemon that never lives long leaves its messages too
+        lock = DataLock(places.lock_file)
+        early_ends_file = places.early_ends_file if service else None
+        life = Life(lock, Notifier.taken_from(os.environ), signals.asked_to_stop, early_ends_file)
+        try:
+            life.begin(signals.wait)
+            shows_progress = sys.stderr.isatty() if progress is None else progress
+            model_used = signals.stop or _served(places, lock, life, signals, once, shows_progress)
+            life.ended_in_order()
+        except (ConfigurationError, UsageError):
+            life.ended_in_order()
+            raise
+        finally:
+            lock.release()
+            signals.ended()
     if once and not model_used:
         raise typer.Exit(FAILED)
 
 
-def _served(signals: Signals, once: bool, show_progress: bool) -> bool:
+@contextmanager
+def _left_alone(launchd: bool) -> Iterator[None]:
+    """Have launchd, which starts anew whatever ends with an error, leave alone what no other start would mend."""
+    try:
+        yield
+    except typer.Exit as ended:
+        if launchd and ended.exit_code in (USAGE, BAD_CONFIGURATION):
+            raise typer.Exit(DONE) from None
+        raise
+
+
+def _served(places: Locations, lock: DataLock, life: Life, signals: Signals, once: bool, show_progress: bool) -> bool:
     """Serve as `_serve` does; where our own disk cannot be used from the beginning, as soon as it can."""
     tries = 0
     while True:
         try:
-            return _serve(signals, once, show_progress)
+            return _serve(places, lock, life, signals, once, show_progress)
         except StorageUnavailable as error:
             if tries % _TRIES_BETWEEN_TOLD == 0:
                 complain(f"{error} Until then kbsync waits; Ctrl+C ends it.")
             tries += 1
+            # A full disk stays where it is; one that cannot be used otherwise must be free to go and come back.
+            if error.reason is not Reason.NO_SPACE:
+                lock.release()
+            life.says(str(error), is_held_up=True)
         until = time.monotonic() + _START_AGAIN_S
         while time.monotonic() < until:
-            if signals.stop:
-                signals.ended()
+            if life.is_to_end():
                 return True
             signals.wait(_TICK_S)
 
 
-def _serve(signals: Signals, once: bool, show_progress: bool) -> bool:
+def _serve(places: Locations, lock: DataLock, life: Life, signals: Signals, once: bool, show_progress: bool) -> bool:
     """Run the daemon until it is to end; return whether the model could be used, as far as it was needed."""
     from kbsync import log
     from kbsync.config.settings import load_settings, unknown_variables
-    from kbsync.daemon.lock import DataLock
-    from kbsync.interfaces.cli.session import locations
     from kbsync.knowledge_base.restore import carry_through
 
-    places = locations()
     settings = load_settings(places.config_file)
     for message in unknown_variables(os.environ):
         complain(message)
     places.make_folders()  # private before the lock makes one of them
-    lock = DataLock(places.lock_file)
-    try:
-        lock.acquire("daemon", _LOCK_WAIT_S, signals.asked_to_stop)
-    except EngineBusy:
-        if signals.stop:
+    if not _taken(lock, life, signals):
+        return True
+    log.configure(places.log_file, settings.log_level, terminal=True)
+    log.tell_the_end()
+    places.forget_opened()
+    if (said := carry_through(places)) is not None:
+        complain(said)
+    settings = load_settings(places.config_file)  # restored just now, or changed while another kbsync was waited for
+    while (used := _live(places, settings, lock, life, signals, once, show_progress)) is None:
+        complain("The embedding model is back, or another one now: starting anew with it.")
+        settings = load_settings(places.config_file)
+    return used
+
+
+def _taken(lock: DataLock, life: Life, signals: Signals) -> bool:
+    """Take the lock; return whether we have it: where we were told to end meanwhile, nobody has to.
+
+    Raises EngineBusy. Under a service manager whoever else has it, a daemon too, is waited for: ours comes after it.
+    """
+    if lock.is_held:
+        lock.keep()
+        return True
+    while True:
+        try:
+            lock.acquire("daemon", _LOCK_WAIT_S, life.is_to_end)
             return True
-        raise
-    try:
-        log.configure(places.log_file, settings.log_level, terminal=True)
-        places.forget_opened()
-        if (said := carry_through(places)) is not None:
-            complain(said)
-            settings = load_settings(places.config_file)
-        while (used := _live(places, settings, lock, signals, once, show_progress)) is None:
-            complain("The embedding model is back, or another one now: starting anew with it.")
-            lock.publish("daemon", None)
-            settings = load_settings(places.config_file)
-        return used
-    finally:
-        lock.release()
-        signals.ended()
+        except EngineBusy as busy:
+            if signals.stop:
+                return False
+            if not life.is_served:
+                raise
+            life.says(f"waiting for another kbsync to end: {busy.message}")
+        until = time.monotonic() + _BUSY_AGAIN_S
+        while time.monotonic() < until and not life.is_to_end():
+            signals.wait(_CALM_TICK_S)
 
 
 def _live(
-    places: Locations, settings: Settings, lock: DataLock, signals: Signals, once: bool, show_progress: bool
+    places: Locations,
+    settings: Settings,
+    lock: DataLock,
+    life: Life,
+    signals: Signals,
+    once: bool,
+    show_progress: bool,
 ) -> bool | None:
     """Open an engine and run it to its end; return as `_serve`, None where it is to be opened anew for its model."""
     from kbsync.compose import build_daemon, open_engine
@@ -177,13 +190,16 @@ def _live(
     from kbsync.interfaces.operations import Operations
 
     try:
-        engine = open_engine(places, settings, ends=signals.asked_to_stop, may_rebuild=True)
+        life.says("getting ready")
+        engine = open_engine(
+            places, settings, ends=life.is_to_end, may_rebuild=True, models_apart=True, tells=life.says
+        )
     except RetryLater:
         if signals.stop:
             return True  # told to end before it was there, in the middle of a migration perhaps
         raise
     try:
-        daemon = build_daemon(engine)
+        daemon = build_daemon(engine, rests=not once)
         socket_path = places.socket_path()
         door, shut = open_door(settings.http, places.token_file)
         if shut is not None:
@@ -194,20 +210,21 @@ def _live(
         try:
             daemon.start()
             server.start()
-            lock.publish("daemon", socket_path)
+            life.stands(socket_path, _hello(len(settings.sources)))
             _say_hello(len(settings.sources), once)
             if (set_aside := engine.kb.set_aside(places.data_dir)) is not None:
                 complain(set_aside)
             reindex = operations.reindex_status()
             if reindex["state"] != "idle":
                 complain(f"{said(reindex)}; search goes on meanwhile.")
-            _turn(engine, lock, daemon, server, operations, signals, once, show_progress)
+            _turn(engine, lock, daemon, server, operations, life, signals, once, show_progress)
             if _is_to_start_anew(daemon, signals):
                 return None
             return engine.embedders.problem() is None and engine.batcher.error is None
         finally:
             if not _is_to_start_anew(daemon, signals):
                 signals.end_in_time()
+                life.stops()
             # No new requests, then the loops from the front of the flow to its end, then what they write to.
             server.stop()
             places.forget_socket(socket_path)
@@ -220,12 +237,8 @@ def _is_to_start_anew(daemon: Daemon, signals: Signals) -> bool:
     return daemon.wants_restart and not signals.stop
 
 
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
+def _hello(folders: int) -> str:
+    return f"watching {counted(folders, 'folder')}" if folders else "no folder is watched yet"
 
 
 def _say_hello(folders: int, once: bool) -> None:
@@ -234,9 +247,9 @@ def _say_hello(folders: int, once: bool) -> None:
     elif once:
         complain("no folder is configured; `kbsync sources add FOLDER` adds one.")
     elif folders:
-        complain(f"watching {counted(folders, 'folder')}; Ctrl+C ends it.")
+        complain(f"{_hello(folders)}; Ctrl+C ends it.")
     else:
-        complain("no folder is watched yet; `kbsync sources add FOLDER` adds one. Ctrl+C ends this.")
+        complain(f"{_hello(folders)}; `kbsync sources add FOLDER` adds one. Ctrl+C ends this.")
 
 
 def _turn(
@@ -245,6 +258,7 @@ def _turn(
     daemon: Daemon,
     server: Server,
     operations: Operations,
+    life: Life,
     signals: Signals,
     once: bool,
     show_progress: bool,
@@ -257,14 +271,16 @@ def _turn(
     bar = Progress(daemon.kb) if show_progress else None
     try:
         while not signals.stop:
+            if signals.reload:
+                signals.reload = False
+                life.reloads()
+                daemon.ask_reload()
             daemon.tick()
             lock.keep()
             server.keep()
             if not server.alive():
                 raise StopEngine("The HTTP server ended unexpectedly.", hint="The log tells why.")
-            if signals.reload:
-                signals.reload = False
-                daemon.ask_reload()
+            life.turns(_hello(len(engine.sources.all())))
             watch.tell()
             if bar is not None:
                 bar.update()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kbsync.config.locations import Locations
-from kbsync.daemon.lock import owner_of
+from kbsync.daemon.lock import Owner, owner_of
 from kbsync.errors import ConfigurationError
-from kbsync.interfaces.cli.client import running
+from kbsync.interfaces.cli.client import running, starting
 from kbsync.interfaces.cli.exits import UNREACHABLE, complain, errors_told
 from kbsync.interfaces.cli.output import Record, counted, line, print_json, size, table
 from kbsync.interfaces.cli.reindex import said
@@ -20,6 +21,7 @@ from kbsync.interfaces.cli.session import locations
 from kbsync.reasons import Reason
 
 if TYPE_CHECKING:
+    from kbsync.daemon.due import Run
     from kbsync.store.reindexes import VectorTable
 
 # Every other reason that is counted is one of failing.
@@ -42,16 +44,51 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     """Say how the daemon, the folders and the queue are doing."""
     with errors_told():
         places = locations()
-        client = running(places)
-        answer = client.get("status") if client is not None else _from_database(places)
+        owner = starting(places)
+        if owner is not None:
+            answer, missing = _of_start(owner), f"The daemon (process {owner.pid}) is starting."
+        elif (client := running(places)) is not None:
+            answer, missing = {"state": "running", **client.get("status")}, None
+        else:
+            answer, missing = _from_database(places), "The daemon is not running. Start it with `kbsync run`."
+            answer["notices"] = [*_of_early_ends(places), *answer["notices"]]
     if as_json:
         print_json(answer)
     else:
         _print(answer)
-    if client is None:
+    if missing is not None:
         if not as_json:
-            complain("The daemon is not running. Start it with `kbsync run`.")
+            complain(missing)
         raise typer.Exit(UNREACHABLE)
+
+
+def _of_early_ends(places: Locations) -> list[str]:
+    """Say that a service manager starts it again and again, and that it waits in between."""
+    from kbsync.interfaces.service import early_ends
+
+    count = early_ends.read(places.early_ends_file).count
+    if count < 2:
+        return []
+    return [f"The last {count} starts of the service soon ended; `kbsync service logs` tells why."]
+
+
+def _of_start(owner: Owner) -> Record:
+    """Return what a daemon that is starting says of itself. The database is its own just now."""
+    from kbsync.version import version
+
+    return {
+        "version": version(),
+        "running": False,
+        "state": "starting",
+        "doing": owner.doing or "getting ready",
+        "since": owner.since,
+        "database": None,
+        "queue": None,
+        "rest": None,
+        "schedule": [],
+        "sources": [],
+        "notices": [],
+    }
 
 
 def _from_database(places: Locations) -> Record:
@@ -61,8 +98,11 @@ def _from_database(places: Locations) -> Record:
     answer: Record = {
         "version": version(),
         "running": False,
+        "state": "stopped",
         "database": None,
         "queue": None,
+        "rest": None,
+        "schedule": [],
         "sources": [],
         "notices": [],
     }
@@ -76,8 +116,10 @@ def _from_database(places: Locations) -> Record:
         if damage.pending(places.database) is not None:
             answer["notices"] = ["The database was damaged, and is being built anew: `kbsync run` goes on with that."]
         return answer
+    from kbsync.daemon import last_runs
+    from kbsync.daemon.rest import resting_by_word, stored_pause
     from kbsync.interfaces import notices
-    from kbsync.interfaces.records import source_record
+    from kbsync.interfaces.records import rest_record, source_record
     from kbsync.knowledge_base import checkup, rebuilt
     from kbsync.knowledge_base.statistics import statistics
     from kbsync.store import files, jobs, ledger, migrations, reindexes, sources, waiting_jobs
@@ -91,7 +133,9 @@ def _from_database(places: Locations) -> Record:
         found = [source_record(row, counts.get(row.id, {}), running=False) for row in rows]
         failures, folders = ledger.failures(connection), {row.id: row.path for row in rows}
         set_aside, unread = rebuilt.notice(rebuilt.read(connection), places.data_dir), rebuilt.unread(connection)
+        rest = rest_record(resting_by_word(stored_pause(connection), now := time.time()), now)
         told = [
+            *([] if rest is None else [rest["detail"]]),
             *([] if set_aside is None else [set_aside]),
             *(notices.of_unread(unread, running=False) if unread.is_anew else []),
             *notices.of_check(checkup.last_problems(connection)),
@@ -111,13 +155,31 @@ def _from_database(places: Locations) -> Record:
         known = statistics(connection)
         if owner_of(places.lock_file) is None:  # nobody reads: what a killed process left waits for the next one
             known["queue"] = {"queued": sum(jobs.counts(connection).values()), "processing": 0}
-        return {**known, "sources": found, "notices": told}
+        schedule = _schedule(places, last_runs.read(connection))
+        return {**known, "rest": rest, "schedule": schedule, "sources": found, "notices": told}
 
     readers = Readers(places.database)
     try:
         return {**answer, **readers.read(read)}
     finally:
         readers.close()
+
+
+def _schedule(places: Locations, runs: Mapping[str, Run]) -> list[Record]:
+    """Return the timetable of a daemon that does not run: when each job was done last."""
+    from kbsync.config.settings import load_settings
+    from kbsync.interfaces.records import schedule_record
+
+    try:
+        times = load_settings(places.config_file).timetable()
+    except ConfigurationError:
+        return []  # that is told already
+    stopped = {"next": None, "state": "stopped", "detail": None}
+    return [
+        schedule_record({"name": name, "every": written, "last": run and run.at, **stopped})
+        for name, (written, _when) in times.items()
+        for run in (runs.get(name),)
+    ]
 
 
 def _another_model(places: Locations, live: VectorTable | None) -> str | None:
@@ -142,9 +204,14 @@ def _another_model(places: Locations, live: VectorTable | None) -> str | None:
 
 def _print(answer: Record) -> None:
     line(f"kbsync {answer['version']}")
+    if answer["state"] == "starting":
+        since = (
+            "" if answer["since"] is None else f", since {time.strftime('%H:%M:%S', time.localtime(answer['since']))}"
+        )
+        line(f"starting   {answer['doing']}{since}")
     if answer.get("model_name"):
         device = answer["device"]
-        ready = "ready" if answer.get("model_ready") else "not usable" if answer.get("model_error") else "loading"
+        ready = _model(answer)
         line(f"model      {answer['model_name']} ({answer['embedding_dim']} dimensions, {ready}, {device['kind']})")
     database, queue = answer["database"], answer["queue"]
     if database is not None:
@@ -156,12 +223,12 @@ def _print(answer: Record) -> None:
         if answer["taken_in"]:
             line(f"taken in   {counted(answer['taken_in'], 'file')} from inboxes")
         line(f"queue      {queue['queued']} queued, {queue['processing']} being read")
+    if answer.get("slowed"):
+        line("battery    a file at a time; what can wait waits")
     if answer.get("reindex") and answer["reindex"]["state"] != "idle":
         line(f"reindex    {said(answer['reindex'])}")
     if answer.get("conversion"):
         line(f"conversion {_conversion(answer['conversion'])}")
-    if any(answer.get("scheduler", {}).values()):
-        line(f"next       {', '.join(f'{name} {at}' for name, at in answer['scheduler'].items() if at)}")
     for address in answer.get("endpoints", []):
         line(f"endpoint   {address}")
     if answer["sources"]:
@@ -174,8 +241,27 @@ def _print(answer: Record) -> None:
             ],
             heads,
         )
+    if answer.get("schedule"):
+        line()
+        table(
+            [(job["name"], job["every"], *_moments(job), _how(job)) for job in answer["schedule"]],
+            ("JOB", "EVERY", "LAST", "NEXT", "STATE"),
+        )
     for notice in answer.get("notices", []):
         line(f"! {notice}")
+
+
+def _moments(job: Record) -> tuple[str, str]:
+    """Return when a job of the timetable ran last and runs next, by the machine's own time."""
+    last, at = (
+        "-" if told is None else datetime.fromisoformat(told).astimezone().strftime("%Y-%m-%d %H:%M")
+        for told in (job["last"], job["next"])
+    )
+    return last, at
+
+
+def _how(job: Record) -> str:
+    return job["state"] if job["detail"] is None else f"{job['state']}: {job['detail']}"
 
 
 def notice_line(notices: Sequence[str]) -> str:
@@ -184,6 +270,15 @@ def notice_line(notices: Sequence[str]) -> str:
     if more < 1:
         return notices[0]
     return f"{notices[0]} ({more} more notice{'' if more == 1 else 's'}: `kbsync status`)"
+
+
+def _model(answer: Record) -> str:
+    """Say whether a query is answered by meaning at once."""
+    if answer.get("model_ready"):
+        return "ready"
+    if answer.get("model_error"):
+        return "not usable"
+    return "loading" if answer.get("model_state") == "loading" else "resting: loads when needed, about 10 s"
 
 
 def _files(record: Record) -> str:

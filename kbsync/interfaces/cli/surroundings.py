@@ -17,7 +17,8 @@ def make_whole() -> None:
     _open_closed()
     if sys.getfilesystemencoding().lower() != "utf-8" and not sys.flags.utf8_mode and sys.executable:
         os.environ["PYTHONUTF8"] = "1"
-        os.execv(sys.executable, [sys.executable, "-m", "kbsync", *sys.argv[1:]])
+        # Without -P a `queue.py` in the folder where it is started would be imported in place of the real one.
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "kbsync", *sys.argv[1:]])
     for stream in (sys.stdout, sys.stderr):
         # Somebody asked for another encoding of the output alone: what it lacks is escaped.
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):

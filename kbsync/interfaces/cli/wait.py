@@ -37,11 +37,15 @@ def wait(
         for path in answer["paused"]:
             complain(f"{path} is paused; `kbsync status` tells why.")
         if answer["held_up"]:
-            from kbsync.interfaces.notices import of_model
-
-            complain(of_model(answer["held_up"]))
+            complain(_held_up(answer))
     if not answer["settled"]:
         raise typer.Exit(FAILED)
+
+
+def _held_up(answer: Record) -> str:
+    from kbsync.interfaces.notices import of_model
+
+    return of_model(answer["held_up"]) if answer["rest"] is None else str(answer["held_up"])
 
 
 def outcome_line(answer: Record) -> str:

@@ -30,7 +30,9 @@ from kbsync.interfaces.http.body_limit import BodyLimit
 from kbsync.interfaces.http.guard import UPLOAD, Access, Guard, on_socket
 from kbsync.interfaces.http.job_feed import JobFeed, add_events_route
 from kbsync.interfaces.http.ledger import add_ledger_routes
+from kbsync.interfaces.http.metrics import add_metrics_route
 from kbsync.interfaces.http.reindex import add_reindex_routes
+from kbsync.interfaces.http.rest import add_rest_routes
 from kbsync.interfaces.http.schemas import (
     REFUSALS,
     Accepted,
@@ -161,10 +163,12 @@ def build_app(operations: Operations, access: Access | None = None) -> FastAPI:
     add_upload_route(app, operations, answered(Accepted, 202))
     add_events_route(app, app.state.job_feed)
     add_reindex_routes(app, operations)
+    add_metrics_route(app, operations.measuring)
     socket_only = APIRouter(tags=["over the Unix socket only"])
     _add_local_routes(socket_only, operations)
     add_ledger_routes(socket_only, operations)
     add_backup_route(socket_only, operations)
+    add_rest_routes(socket_only, operations)
     app.include_router(socket_only)
     return app
 

@@ -72,8 +72,11 @@ class Status(_Record):
     added: dict[str, int]
     taken_in: int
     sources: list[SourceRecord]
+    rest: dict[str, Any] | None
+    slowed: bool
     watchers: list[dict[str, Any]]
     scheduler: dict[str, Any]
+    schedule: list[dict[str, Any]]
     endpoints: list[str]
     last_check: dict[str, Any]
     notices: list[str]

@@ -48,7 +48,7 @@ def _read(path: str) -> str | None:
         if not stat.S_ISREG(status.st_mode):
             return None
         if status.st_mode & 0o077 or status.st_uid != os.geteuid():
-            log.warning("token_replaced", reason="others could read it")
+            log.warning("token_replaced", path=path, why="others could read it")
             return None
         content = file.read(1024).strip()
     return content.decode() if _USABLE.fullmatch(content) else None

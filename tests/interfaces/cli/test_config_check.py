@@ -63,3 +63,29 @@ def test_a_mistake_is_told_in_words_of_this_program_as_json_too(tmp_path: Path, 
     assert words in problem
     assert words in answer.stderr
     assert "nput should" not in problem
+
+
+def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
+    text = '# mine\n[[sources]]\npath = "b"\n[chunks]\nmin_token = 2\n'
+    answer = check(tmp_path / "home", text)
+    config = tmp_path / "home" / "config.toml"
+    first, second = answer.stderr.splitlines()
+    assert first.startswith(f"kbsync: {config}, line 3: path of source b (number 1): must be an absolute path")
+    assert second == f"kbsync: {config}, line 5: chunks.min_token: there is no such setting; did you mean min_tokens?"
+    answer = check(tmp_path / "home", text, "--json")
+    record = json.loads(answer.stdout)
+    assert [(mistake["line"], mistake["setting"]) for mistake in record["mistakes"]] == [
+        (3, "path of source b (number 1)"),
+        (5, "chunks.min_token"),
+    ]
+
+
+def test_a_file_that_is_no_toml_is_told_with_line_and_column(tmp_path: Path) -> None:
+    answer = check(tmp_path / "home", "workers = 2\nrescan_s = = 3\n", "--json")
+    (mistake,) = json.loads(answer.stdout)["mistakes"]
+    assert (answer.exit_code, mistake["line"], mistake["column"]) == (78, 2, 12)
+
+
+def test_a_model_that_is_not_there_is_told_with_the_line_that_names_it(tmp_path: Path) -> None:
+    answer = check(tmp_path / "home", '# mine\n\n[models]\nembedder = "/nowhere"\n')
+    assert f"{tmp_path / 'home' / 'config.toml'}, line 4: " in answer.stderr

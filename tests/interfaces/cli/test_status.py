@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
+from kbsync.config.locations import locate
 from kbsync.daemon.lock import DataLock
 from kbsync.interfaces.cli.app import app
+from kbsync.interfaces.service import early_ends
+from kbsync.interfaces.service.early_ends import EarlyEnds
 from kbsync.store import jobs
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
 
@@ -72,3 +78,69 @@ def test_what_a_killed_process_was_reading_waits_and_is_not_being_read(world: Wo
 def test_status_before_anything_was_indexed_has_every_field_of_the_answer(tmp_path: Path) -> None:
     found = status(tmp_path / "home")
     assert (found["sources"], found["notices"]) == ([], [])
+
+
+def test_status_without_the_daemon_says_when_each_job_of_the_timetable_ran_last(world: World) -> None:
+    engine = SimulatedEngine(world)
+    try:
+        engine.daemon.upkeep.ask("check")
+        engine.daemon.upkeep.step()
+        ran = datetime.fromtimestamp(engine.clock.now(), UTC)
+    finally:
+        engine.close()
+    schedule = {job["name"]: job for job in status(world.home)["schedule"]}
+    assert list(schedule) == ["rescan", "logs", "retry", "reindex", "retention", "compact", "check"]
+    assert schedule["check"] == {
+        "name": "check",
+        "every": "24h",
+        "last": ran.isoformat(timespec="seconds"),
+        "next": None,
+        "state": "stopped",
+        "detail": None,
+    }
+    assert schedule["retry"]["last"] is None
+    shown = CliRunner().invoke(app, ["status"], env={"KBSYNC_HOME": str(world.home)}).stdout
+    assert f"check      24h    {ran.astimezone():%Y-%m-%d %H:%M}  -     stopped" in shown
+
+
+@pytest.mark.parametrize("doing", [None, "filling the full-text index anew"])
+def test_of_a_daemon_that_starts_it_is_told_at_once_what_it_does(tmp_path: Path, doing: str | None) -> None:
+    lock = DataLock(locate({"KBSYNC_HOME": str(tmp_path)}).lock_file)
+    lock.acquire("daemon")
+    try:
+        since = None if doing is None else 1e9
+        lock.publish("daemon", None, doing, since)
+        found = status(tmp_path)
+        assert (found["running"], found["state"], found["since"]) == (False, "starting", since)
+        assert found["doing"] == (doing or "getting ready")
+        assert (found["database"], found["sources"], found["notices"]) == (None, [], [])
+        answer = CliRunner().invoke(app, ["status"], env={"KBSYNC_HOME": str(tmp_path), "TZ": "UTC"})
+        assert f"starting   {found['doing']}{'' if doing is None else ', since '}" in answer.stdout
+        assert f"The daemon (process {os.getpid()}) is starting." in answer.stderr
+    finally:
+        lock.release()
+    assert status(tmp_path)["state"] == "stopped"
+
+
+def test_a_command_does_not_wait_for_a_daemon_that_somebody_must_help(tmp_path: Path) -> None:
+    """D15: a full disk."""
+    lock = DataLock(locate({"KBSYNC_HOME": str(tmp_path)}).lock_file)
+    lock.acquire("daemon")
+    try:
+        lock.publish("daemon", None, "The disk is full. Free some space.", 1e9, is_held_up=True)
+        answer = CliRunner().invoke(app, ["search", "quince"], env={"KBSYNC_HOME": str(tmp_path)})
+        assert answer.exit_code == 4
+        assert f"The daemon (process {os.getpid()}) is not ready: The disk is full. Free some space." in answer.stderr
+    finally:
+        lock.release()
+
+
+def test_of_a_service_that_ends_again_and_again_that_is_told(tmp_path: Path) -> None:
+    """S03: while it waits for its next start, nothing runs."""
+    places = locate({"KBSYNC_HOME": str(tmp_path)})
+    places.make_folders()
+    early_ends.write(places.early_ends_file, EarlyEnds(1, 1e9))
+    assert status(tmp_path)["notices"] == []
+    early_ends.write(places.early_ends_file, EarlyEnds(4, 1e9))
+    told = "The last 4 starts of the service soon ended; `kbsync service logs` tells why."
+    assert status(tmp_path)["notices"] == [told]

@@ -11,7 +11,7 @@ import pytest
 
 TELLS = """
 import signal, sys, time
-from kbsync.interfaces.cli import run, surroundings
+from kbsync.interfaces.cli import signals, surroundings
 from kbsync.interfaces.cli.exits import complain
 if sys.argv[1] == "tells":
     surroundings.never_wait_for_readers()
@@ -19,8 +19,8 @@ if sys.argv[1] == "tells":
         complain(f"{number} the quince ripens late, and nobody reads of it")
     complain("the end")
 else:
-    run._END_S = 0.2
-    run.Signals().end_in_time()
+    signals.END_S = 0.2
+    signals.Signals().end_in_time()
     time.sleep(60)
 """
 
