@@ -15,6 +15,9 @@ _EXAMPLES: dict[str, object] = {
     "password_file": "~/passwords.txt",
     "max_tokens": 256,
     "reranker": "~/models/reranker",
+    "endpoint": "http://127.0.0.1:11434/v1",
+    "model": "qwen3:8b",
+    "key_file": "~/.kbsync-endpoint-key",
 }
 
 

@@ -16,6 +16,7 @@ from kbsync.interfaces.cli import (
     history,
     jobs,
     models,
+    project,
     purge,
     reindex,
     restore,
@@ -75,3 +76,4 @@ app.add_typer(documents.app, name="documents")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(models.app, name="models")
 app.add_typer(config.app, name="config")
+app.add_typer(project.app, name="project")
