@@ -16,6 +16,8 @@ Language = Literal["zh", "ja", "ko", "other"]
 
 # Characters of a sentence that says something, and of the longest one that is looked at.
 _SHORTEST, _SHORTEST_EAST_ASIAN, _LONGEST = 24, 8, 600
+# Of one paragraph so much is looked at: a line of a megabyte is no prose.
+_LONGEST_BLOCK = 50_000
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _IMAGE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
@@ -76,14 +78,16 @@ def without_front_matter(text: str) -> str:
     return text[lines.start(read_front_matter(lines).last_line + 1) :]
 
 
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a Markdown text that say something, in order, each once."""
+def sentences(text: str, most: int = 10_000) -> list[str]:
+    """Return the first sentences of a Markdown text that say something, in order, each once."""
     found: dict[str, None] = {}
     for block in blocks(text):
-        for sentence in split(block):
+        for sentence in split(block[:_LONGEST_BLOCK]):
             if len(sentence) <= _LONGEST and says_something(sentence):
                 found.setdefault(sentence)
-    return list(found)
+        if len(found) >= most:
+            break
+    return list(found)[:most]
 
 
 def split(block: str) -> list[str]:

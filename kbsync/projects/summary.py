@@ -71,7 +71,7 @@ def extract(text: str) -> str:
     """
     language = language_of(text)
     room = _LENGTH[language]
-    found = sentences(text)[:_MOST_SENTENCES]
+    found = sentences(text, _MOST_SENTENCES)
     order = np.argsort(-_with_early(_centrality(found)), kind="stable")
     chosen: list[int] = []
     for number in order:
@@ -91,7 +91,7 @@ def extracts(texts: Sequence[str], count: int, per_text: int) -> list[Taken]:
     taken = [
         Taken(sentence, origin)
         for origin, text in enumerate(texts)
-        for sentence in sentences(text)[: max(20, _MOST_SENTENCES // max(1, len(texts)))]
+        for sentence in sentences(text, max(20, _MOST_SENTENCES // max(1, len(texts))))
     ]
     vectors = _vectors([one.sentence for one in taken])
     scores = _rank(vectors @ vectors.T) if taken else np.zeros(0)
@@ -111,7 +111,7 @@ def key_terms(texts: Sequence[str], count: int) -> list[str]:
     shown: dict[str, str] = {}
     frequency: Counter[str] = Counter()
     for text in texts:
-        for sentence in sentences(text)[:_MOST_SENTENCES]:
+        for sentence in sentences(text, _MOST_SENTENCES):
             for word, term in zip(_words(sentence), terms(sentence), strict=False):
                 if len(term) > 1 and not term.isdigit():
                     shown.setdefault(term, word)
