@@ -25,10 +25,11 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A file or folder that stays where it is, and why."""
+    """A file or folder that stays where it is, and why. `again`: it may go well by itself another time."""
 
     file: str
     message: str
+    again: bool = False
 
 
 def split(file: str) -> tuple[str, str]:

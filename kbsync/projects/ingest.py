@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kbsync.clock import Clock
-from kbsync.errors import FileChanged, KbsyncError, StopEngine, StorageUnavailable, UsageError
+from kbsync.errors import FileChanged, KbsyncError, RetryLater, StopEngine, StorageUnavailable, UsageError
 from kbsync.projects import archive, arrivals, files, listing, parsed, reading, recovery
 from kbsync.projects.arrivals import Arrival, Refusal
 from kbsync.projects.listing import Summarize
@@ -79,7 +79,7 @@ def ingest(
             except (StorageUnavailable, StopEngine, UsageError):
                 raise  # the project's own folders: no file is to blame
             except KbsyncError as error:
-                refused.append(Refusal(arrival.file, str(error)))
+                refused.append(Refusal(arrival.file, str(error), isinstance(error, RetryLater | FileChanged)))
             except OSError as error:
                 refused.append(Refusal(arrival.file, f"{arrival.file} cannot be read: {error.strerror}."))
             else:
