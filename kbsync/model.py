@@ -221,6 +221,7 @@ class ConversionRequest:
 
     `kept` is the path of an earlier conversion of the same bytes, to be cut again without converting. `models` is the
     folder of Docling's own models; None: the packaged ones. `title` is one set by hand: pieces are headed with it.
+    `markdown`: the whole text is wanted, and no pieces of it.
     """
 
     path: str
@@ -236,17 +237,22 @@ class ConversionRequest:
     kept: str | None
     models: str | None = None
     title: str | None = None
+    markdown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What came of it. `ocr_pages` (from 1) were read by OCR; `document` is Docling's JSON, compressed by zlib."""
+    """What came of it. `ocr_pages` (from 1) were read by OCR; `document` is Docling's JSON, compressed by zlib.
+
+    `markdown` is the whole text where that was wanted; then there are no pieces.
+    """
 
     parsed: Parsed
     page_count: int | None
     ocr_pages: tuple[int, ...]
     document: bytes
     converter: str
+    markdown: str | None = None
 
 
 # ---- pieces -> vectors ----

@@ -24,7 +24,9 @@ _ROOM = pytest.StashKey[Room]()
 _TOLD, _TALLIED = "told", "tallied"
 # Where only a database lies on the disk: in memory each commit's wait for it is nothing, and most of these tests' time.
 # The programs, the watchers and the walks have a real disk.
-_IN_MEMORY = tuple(f"tests/{name}/" for name in ("store", "queue", "search", "knowledge_base", "daemon", "interfaces"))
+_IN_MEMORY = tuple(
+    f"tests/{name}/" for name in ("store", "queue", "search", "knowledge_base", "daemon", "interfaces", "projects")
+)
 _MEMORY_DISK, _MEMORY_BYTES = "/dev/shm", 2 << 30
 
 

@@ -171,6 +171,24 @@ class HttpSettings(_Section):
     port: int = Field(default=8765, ge=0, le=65535, description="on 127.0.0.1; 0: any free one")
 
 
+class ProjectSettings(_Section):
+    """Knowledge projects: the language model that summarizes and answers there. Without one nothing is sent."""
+
+    endpoint: str | None = Field(
+        default=None, description="an OpenAI-compatible one, up to /v1; texts of projects are sent there. Unset: none"
+    )
+    model: str | None = Field(default=None, description="which model answers there")
+    key_file: str | None = Field(default=None, description="a file with the key that it wants; unset: none is sent")
+    timeout_s: float = Field(default=120, gt=0, le=3600, description="seconds that an answer may take")
+
+    @field_validator("endpoint")
+    @classmethod
+    def _of_http(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return url
+
+
 class Settings(BaseSettings):
     """Everything that can be set. Variables beat the file: KBSYNC_WORKERS, KBSYNC_CHUNKS__MIN_TOKENS."""
 
@@ -200,6 +218,7 @@ class Settings(BaseSettings):
     http: HttpSettings = HttpSettings()
     resources: ResourceSettings = ResourceSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    projects: ProjectSettings = ProjectSettings()
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="how much is logged")
 
     @field_validator("encodings")

@@ -17,6 +17,9 @@ _EXAMPLES: dict[str, object] = {
     "threads": 2,
     "memory_mb": 4096,
     "reranker": "~/models/reranker",
+    "endpoint": "http://127.0.0.1:11434/v1",
+    "model": "qwen3:8b",
+    "key_file": "~/.kbsync-endpoint-key",
 }
 
 

@@ -87,7 +87,7 @@ class DocumentReader:
             return self._with_passwords(content, kind, content.password_file)
 
     def _with_passwords(self, content: Content, kind: Kind, password_file: str) -> Conversion:
-        for password in _passwords(password_file):
+        for password in passwords_in(password_file):
             try:
                 return self._run(content, kind, password, None)
             except FailFile as error:
@@ -120,7 +120,8 @@ class DocumentReader:
         return self._cage.run(request, time_limit_for(None, content.size))
 
 
-def _passwords(path: str) -> list[str]:
+def passwords_in(path: str) -> list[str]:
+    """Return the passwords of a file, one a line. Raises FailFile(PASSWORD_REQUIRED) where it cannot be read."""
     try:
         with open(os.path.expanduser(path), encoding="utf-8") as file:
             lines = file.read(_PASSWORD_BYTES).splitlines()

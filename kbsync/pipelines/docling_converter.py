@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kbsync.errors import FailFile
 from kbsync.file_types import DocumentType, ending_of
-from kbsync.model import Conversion, ConversionRequest, OcrMode, TokenCounter
+from kbsync.model import Conversion, ConversionRequest, OcrMode, Parsed, TokenCounter
 from kbsync.pipelines import document_limits, sheet_rows, web_page
 from kbsync.pipelines.epub import Book, read_book
 from kbsync.pipelines.isolated_child import allow
@@ -87,13 +87,16 @@ def convert(request: ConversionRequest, open_counter: Callable[[str], TokenCount
 
 def _conversion(document: DoclingDocument, request: ConversionRequest, counter: TokenCounter) -> Conversion:
     from kbsync.pipelines.docling_chunks import parse_document
+    from kbsync.pipelines.docling_markdown import markdown_of
 
+    whole = request.markdown
     return Conversion(
-        parsed=parse_document(document, request.name, request.limits, counter, request.title),
+        parsed=Parsed(()) if whole else parse_document(document, request.name, request.limits, counter, request.title),
         page_count=document.num_pages() or None,
         ocr_pages=_ocr_pages(document),
         document=zlib.compress(document.model_dump_json(exclude_none=True).encode()),
         converter=converter_fingerprint(request.ocr, request.languages, request.models),
+        markdown=markdown_of(document) if whole else None,
     )
 
 

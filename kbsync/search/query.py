@@ -80,6 +80,11 @@ class _Term:
         return " OR ".join(self.forms)
 
 
+def is_little_word(token: str) -> bool:
+    """Return whether a folded word is one of those that every text has, such as `the` or `的`."""
+    return token in _STOP_WORDS
+
+
 def parse(query: str) -> Query:
     """Read a query of any characters. Never raises; takes time linear in its length."""
     optional: list[Iterable[_Term]] = []

@@ -100,6 +100,16 @@ def is_secret_place(path: str) -> bool:
     return _SECRET_PLACE.search(path) is not None or any(_SECRET_FOLDER.hold(name) for name in path.split("/"))
 
 
+def is_noise(name: str) -> bool:
+    """Say whether a file of this name is none of the user's own: hidden, a lock, half a download."""
+    return _NOISE_FILE.hold(name)
+
+
+def is_secret(name: str) -> bool:
+    """Say whether a file of this name holds keys or passwords. Whatever it is, it is never read."""
+    return _SECRET_FILE.hold(name)
+
+
 def is_mostly_holes(stat: Stat) -> bool:
     """Say whether nearly nothing of a large file is on the disk: reading it would read zeros for hours."""
     if stat.allocated is None or stat.allocated >= stat.size:

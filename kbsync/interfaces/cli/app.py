@@ -20,6 +20,7 @@ from kbsync.interfaces.cli import (
     jobs,
     models,
     pause,
+    project,
     purge,
     reindex,
     restore,
@@ -99,3 +100,4 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(models.app, name="models")
 app.add_typer(config.app, name="config")
 app.add_typer(service.app, name="service")
+app.add_typer(project.app, name="project")
