@@ -33,8 +33,9 @@ class Priority(IntEnum):
 
 OcrMode = Literal["auto", "always", "never"]
 OCR_MODES: tuple[OcrMode, ...] = get_args(OcrMode)
-# Of a mirror every file stays where it is, of an inbox each one moves into the store.
-SourceMode = Literal["mirror", "inbox"]
+# Of a mirror every file stays where it is, of an inbox each one moves into the store. A project is none of the index:
+# what is dropped into its sources/ becomes plain files beside it.
+SourceMode = Literal["mirror", "inbox", "project"]
 
 # By events where the file system tells every change, else by walks at short intervals; or one of them, come what may.
 WatchMode = Literal["auto", "native", "polling"]

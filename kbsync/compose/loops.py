@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from kbsync import log
 from kbsync.compose.engine import Engine
+from kbsync.compose.project_tools import daemon_tools
 from kbsync.config.settings import ResourceSettings, load_settings
 from kbsync.daemon.daemon import Daemon, Loops
 from kbsync.daemon.duties import Duties
+from kbsync.daemon.intake import Intake
 from kbsync.daemon.log_rotation import Logs
 from kbsync.daemon.producer import Producer
 from kbsync.daemon.reindexer import Reindexer
@@ -92,6 +94,15 @@ def build_daemon(engine: Engine, *, rests: bool = True) -> Daemon:
         Reindexer(engine.reindexing, engine.work, engine.stop, rest.defers),
         Scrub(seams.fs, seams.clock, engine.writer, engine.readers, engine.sources, engine.stop, rest.defers),
         duties,
+        Intake(
+            seams.clock,
+            daemon_tools(engine),
+            seams.make_watcher,
+            seams.mounts,
+            settings.quiet_s,
+            rest.holds,
+            engine.stop,
+        ),
         engine.outage,
         rest,
         engine.work,

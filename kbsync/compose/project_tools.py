@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from kbsync.clock import SystemClock
+from kbsync.compose.engine import Engine
 from kbsync.compose.seams import conversion_cage, docling_models_folder
 from kbsync.config.locations import Locations
 from kbsync.config.settings import Settings
@@ -72,6 +73,24 @@ def project_tools(
         )
         summarize = summary.summarize if models.writer is None else models.writer.summarize
         yield Tools(SystemClock(), converter, summarize, settings.encodings)
+
+
+def daemon_tools(engine: Engine) -> Tools:
+    """Return what the daemon's intake works with: the children that read documents for the index read these too.
+
+    Raises ConfigurationError.
+    """
+    settings = engine.settings
+    writer = project_models(settings).writer
+    converter = CageConverter(
+        lambda: engine.cage,
+        languages=settings.ocr.languages,
+        threads=engine.slots.threads,
+        tokenizer_json=engine.seams.model.tokenizer_json,
+        models=docling_models_folder(settings, engine.locations),
+    )
+    summarize = summary.summarize if writer is None else writer.summarize
+    return Tools(engine.seams.clock, converter, summarize, settings.encodings)
 
 
 def _key(path: str | None) -> str | None:

@@ -14,7 +14,7 @@ import tomlkit
 from tomlkit.items import AoT
 
 from kbsync.config.locations import making_private, sync_names
-from kbsync.config.settings import is_written, load_settings
+from kbsync.config.settings import is_written, load_settings, may_hold
 from kbsync.config.variables import refuse_embedder_fixed, refuse_sources_fixed
 from kbsync.errors import ConfigurationError, KbsyncError, NotFound, UsageError, disk_full
 from kbsync.model import SourceMode
@@ -53,7 +53,7 @@ def add_sources(config_file: str, paths: Sequence[str], beginning: str) -> list[
     return resolved
 
 
-def followable(config_file: str, path: str) -> str:
+def followable(config_file: str, path: str, mode: SourceMode = "mirror") -> str:
     """Return the resolved path of a folder that `add_source` would add. Raises as that does, and writes nothing."""
     refuse_sources_fixed(os.environ)
     resolved = os.path.realpath(os.path.expanduser(path))
@@ -65,21 +65,24 @@ def followable(config_file: str, path: str) -> str:
         raise UsageError(
             f"{resolved} has bytes in its name that are no UTF-8; config.toml cannot hold it.", hint="Rename it first."
         ) from error
-    _refuse_covered(_parse(config_file), resolved)
+    _refuse_covered(_parse(config_file), resolved, mode)
     return resolved
 
 
-def _refuse_covered(document: tomlkit.TOMLDocument, resolved: str) -> None:
+def _refuse_covered(document: tomlkit.TOMLDocument, resolved: str, mode: SourceMode = "mirror") -> None:
     listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
     if resolved in listed:
         raise UsageError(f"{resolved} is a source already.")
     for other, known in zip(listed, _entries(document), strict=True):
-        _refuse_nested(resolved, other, covered=bool(known.get("recursive", True)))
+        there = str(known.get("mode", "mirror"))
+        is_outer = other.startswith(resolved.rstrip(os.sep) + os.sep)
+        if not may_hold(*((mode, there) if is_outer else (there, mode))):
+            _refuse_nested(resolved, other, covered=bool(known.get("recursive", True)))
 
 
 def _add(config_file: str, resolved: str, recursive: bool, ignore: tuple[str, ...], mode: SourceMode) -> str:
     document = _parse(config_file)
-    _refuse_covered(document, resolved)
+    _refuse_covered(document, resolved, mode)
     _append(document, resolved, recursive, ignore, mode)
     _replace(config_file, _set_apart(tomlkit.dumps(document), resolved))
     return resolved

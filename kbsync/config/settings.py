@@ -39,7 +39,8 @@ class SourceSettings(_Section):
 
     path: str = Field(description="the folder; `~` is your home")
     mode: SourceMode = Field(
-        default="mirror", description="mirror: the files stay where they are; inbox: they move into kbsync's store"
+        default="mirror",
+        description="mirror: the files stay; inbox: they move into kbsync's store; project: see README",
     )
     recursive: bool = Field(default=True, description="folders inside it too")
     include: tuple[str, ...] = Field(default=(), description="in .gitignore syntax; empty: every supported type")
@@ -248,6 +249,8 @@ class Settings(BaseSettings):
                 raise Misplaced(f"{path} is listed twice as a source", at)
             for other in paths:
                 if other != path and path.startswith(other.rstrip(os.sep) + os.sep):
+                    if may_hold(self._modes[other], self._modes[path]):
+                        continue
                     raise Misplaced(f"the source {path} lies inside the source {other}; keep the outer one", at)
         longest = self.chunks.max_tokens
         if longest is not None and self.chunks.overlap_tokens * 2 > longest:
@@ -269,6 +272,15 @@ class Settings(BaseSettings):
         return env_settings, init_settings
 
     @property
+    def _modes(self) -> dict[str, SourceMode]:
+        return {source.path: source.mode for source in self.sources}
+
+    @property
+    def project_folders(self) -> tuple[str, ...]:
+        """The knowledge projects whose sources/ are watched."""
+        return tuple(source.path for source in self.sources if source.mode == "project")
+
+    @property
     def keep_days(self) -> float | None:
         """How many days older versions and what is gone are kept; None: for ever."""
         return None if self.keep_versions_days == "forever" else self.keep_versions_days
@@ -286,6 +298,11 @@ class Settings(BaseSettings):
             overlap_tokens=min(self.chunks.overlap_tokens, longest // 2),
             include_context=self.chunks.include_context,
         )
+
+
+def may_hold(outer: str, inner: str) -> bool:
+    """Return whether a source of one mode may lie inside one of another: what a project parsed may be searched too."""
+    return outer == "project" and inner != "project"
 
 
 def _absolute(path: str) -> str:

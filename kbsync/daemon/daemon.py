@@ -14,6 +14,7 @@ from kbsync.clock import Clock
 from kbsync.config.settings import ResourceSettings, Settings, is_written
 from kbsync.daemon import last_runs
 from kbsync.daemon.duties import Duties
+from kbsync.daemon.intake import Intake
 from kbsync.daemon.outage import Outage
 from kbsync.daemon.producer import Producer
 from kbsync.daemon.reindexer import Reindexer
@@ -63,6 +64,7 @@ class Loops:
     reindexer: Reindexer
     scrub: Scrub
     duties: Duties
+    intake: Intake
     outage: Outage
     rest: Rest
     work: Wake
@@ -135,6 +137,7 @@ class Daemon:
         self._spawn("reindexer", partial(loops.reindexer.run, loops.outage))
         self._spawn("scrub", partial(loops.scrub.run, loops.outage))
         self._spawn("upkeep", partial(self.upkeep.run, loops.outage))
+        self._spawn("intake", loops.intake.run)
         for number, worker in enumerate(loops.workers):
             self._spawn(f"worker-{number}", partial(worker.run, loops.outage))
         self.scheduler.start(loops.writer.run(last_runs.read))
@@ -206,7 +209,8 @@ class Daemon:
         self._reload.set()
 
     def rescan(self) -> int:
-        """Have every source walked; return a ticket for `settled`."""
+        """Have every source walked, and every project looked at; return a ticket for `settled`."""
+        self.loops.intake.request()
         return self.loops.rescans.request_all()
 
     def settled(self, ticket: int) -> bool:
@@ -216,7 +220,9 @@ class Daemon:
         if not rescans.answered(ticket) or rescans.pending():
             return False
         # Last once more: what cannot be queued, or was not there any more, asks for another walk.
-        return producer.idle() and self.kb.unsettled() == 0 and not rescans.pending()
+        if not (producer.idle() and self.kb.unsettled() == 0 and not rescans.pending()):
+            return False
+        return self.loops.intake.idle()
 
     def held_up(self, ticket: int) -> str | None:
         """Return why nothing that is left will be done for now, though all was looked at; None while anything goes on.
@@ -234,6 +240,7 @@ class Daemon:
         """Return the parts of `status` that only a running daemon knows."""
         return {
             "watchers": self.loops.watchers.status(),
+            "projects": self.loops.intake.status(),
             "scheduler": self.scheduler.status(),
             "schedule": [asdict(entry) for entry in self.scheduler.entries()],
             "model_ready": self.loops.batcher.ready,
@@ -253,8 +260,10 @@ class Daemon:
         loops.producer.wake()
         loops.rescans.wake()
         self.upkeep.wake()
+        loops.intake.wake()
         loops.work.ring()
         loops.watchers.stop()
+        loops.intake.watchers.stop()
         failpoint("stop.watchers")
         # Whoever waits for vectors or for a child is told to come again: its job goes back uncounted.
         loops.embedders.stop()
@@ -291,6 +300,7 @@ class Daemon:
                 self.loops.rescans.forget(source.id)
         for source in begun:
             self.loops.watchers.begin(source)
+        self.loops.intake.follow(settings.project_folders)
 
     def _look_after(self) -> None:
         now = self._clock.monotonic()
@@ -299,6 +309,7 @@ class Daemon:
         if now - self._supervised_at >= _SUPERVISE_EVERY_S:
             self._supervised_at = now
             self.loops.watchers.supervise()
+            self.loops.intake.watchers.supervise()
             self.loops.rescans.mark_held()
         if self.loops.outage.may_be_over():
             self._try_again()

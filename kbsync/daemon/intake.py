@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import structlog
 
 from kbsync.clock import Clock
-from kbsync.daemon.outage import Outage
 from kbsync.daemon.wake import Wake
 from kbsync.daemon.watchers import MakeWatcher, Watchers
 from kbsync.errors import EngineBusy, KbsyncError, RetryLater
@@ -46,6 +45,8 @@ class _Followed:
     seen_at: float = float("-inf")
     refused: dict[str, tuple[_Look | None, str]] = field(default_factory=dict)
     problem: str | None = None
+    # It was looked at since somebody asked.
+    is_known: bool = False
 
 
 class Intake:
@@ -93,24 +94,19 @@ class Intake:
             self.watchers.begin(Source(one.number, one.project.sources, recursive=False))
         self.wake()
 
-    def run(self, outage: Outage) -> None:
-        """Step until told to stop; `outage` hears what stands in the way."""
+    def run(self) -> None:
+        """Step until told to stop."""
         while not self._stop.is_set():
             rings = self._bell.rings()
-            try:
-                if self.step():
-                    continue
-                pause = self._pause()
-            except RetryLater as error:
-                pause = outage.met("intake", error)
-            self._bell.wait(rings, pause)
+            if not self.step():
+                self._bell.wait(rings, self._pause())
 
     def wake(self) -> None:
         """Make `run` look what there is to do."""
         self._bell.ring()
 
     def step(self) -> bool:
-        """Look at one project whose time has come; False where there is none. Raises RetryLater where no disk is."""
+        """Look at one project whose time has come; False where there is none."""
         if self._rests() is not None:
             return False
         now = self._clock.monotonic()
@@ -122,19 +118,28 @@ class Intake:
             one.due_at = now + _LOOK_S
         try:
             self._look(one, now)
+            one.is_known = True
         except EngineBusy:
             self._again(one, _AGAIN_S)
-        except RetryLater:
+        except RetryLater as error:  # the project's disk is full, or no child is free
+            self._tell(one, str(error))
             self._again(one, _AGAIN_S)
-            raise
         except (KbsyncError, OSError) as error:
             self._tell(one, str(error))
+            one.is_known = True
         return True
 
-    def idle(self) -> bool:
-        """Return whether nothing waits to be taken in that could be."""
+    def request(self) -> None:
+        """Have every project looked at now."""
         with self._lock:
-            return all(not set(one.seen) - set(one.refused) for one in self._followed.values())
+            for one in self._followed.values():
+                one.due_at, one.is_known = self._clock.monotonic(), False
+        self.wake()
+
+    def idle(self) -> bool:
+        """Return whether every project was looked at, and nothing waits there that could be taken in."""
+        with self._lock:
+            return all(one.is_known and (one.problem is not None or not one.seen) for one in self._followed.values())
 
     def status(self) -> list[dict[str, object]]:
         """Return for each project its path, the names that wait, what is refused with the reason, and its problem."""
@@ -142,7 +147,7 @@ class Intake:
             return [
                 {
                     "path": one.project.root,
-                    "waiting": sorted(set(one.seen) - set(one.refused)),
+                    "waiting": sorted(one.seen),
                     "refused": [{"file": file, "reason": why} for file, (_, why) in sorted(one.refused.items())],
                     "problem": one.problem,
                 }

@@ -15,6 +15,7 @@ from kbsync.interfaces.ledger import Ledger
 from kbsync.interfaces.paths import absolute_path
 from kbsync.interfaces.records import Record, shown_path, source_record, time_of
 from kbsync.model import Source, SourceMode
+from kbsync.projects.project import is_project
 from kbsync.sources.ignore import rules_for
 
 # A folder is counted for so many seconds at most: whoever asks waits.
@@ -47,7 +48,7 @@ class Folders(Ledger):
         }
 
     def sources(self) -> Record:
-        """Return `{sources, total}`: the configured folders and how they are doing."""
+        """Return `{sources, total, projects}`: the configured folders and how they are doing, projects apart."""
         rows, counts = self._engine.kb.sources()
         records = [source_record(row, counts.get(row.id, {}), running=self._daemon is not None) for row in rows]
         modes = {
@@ -61,7 +62,13 @@ class Folders(Ledger):
             for row, record in zip(rows, records, strict=True):
                 if (scan := self._daemon.loops.rescans.last.get(row.id)) is not None:
                     record["last_scan_at"] = time_of(scan.begun_at)
-        return {"sources": records, "total": len(records)}
+        return {"sources": records, "total": len(records), "projects": self._projects()}
+
+    def _projects(self) -> list[Record]:
+        if self._daemon is not None:
+            return [{**one, "path": shown_path(str(one["path"]))} for one in self._daemon.loops.intake.status()]
+        folders = load_settings(self._engine.locations.config_file).project_folders
+        return [{"path": shown_path(path), "waiting": [], "refused": [], "problem": None} for path in folders]
 
     def add_source(
         self,
@@ -80,8 +87,10 @@ class Folders(Ledger):
         path, config = absolute_path(path), self._engine.locations.config_file
         # A pattern that cannot be used is refused first.
         rules_for(Source(0, path, ignore=tuple(ignore)))
-        resolved = config_file.followable(config, path)
+        resolved = config_file.followable(config, path, mode)
         refuse_own(resolved, self._engine.own)
+        if mode == "project" and not is_project(resolved):
+            raise UsageError(f"{as_text(resolved)} is no project.", hint="`kbsync project init NAME` makes one.")
         if mode == "inbox" and not confirmed:
             self._refuse_filled(resolved, recursive, ignore)
         added = config_file.add_source(config, resolved, recursive=recursive, ignore=tuple(ignore), mode=mode)
@@ -105,7 +114,8 @@ class Folders(Ledger):
         What a mirror held is hidden from search; what an inbox took in stays.
         """
         config, wanted = self._engine.locations.config_file, os.path.realpath(absolute_path(path))
-        mode = next((source.mode for source in self._engine.sources.all() if source.path == wanted), "mirror")
+        modes = {source.path: source.mode for source in load_settings(config).sources}
+        mode = modes.get(wanted, "mirror")
         removed = config_file.remove_source(config, absolute_path(path))
         self._follow()
         return {"removed": shown_path(removed), "mode": mode}

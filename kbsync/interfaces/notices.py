@@ -39,6 +39,16 @@ def of_sources(sources: Iterable[Record], now: float) -> list[str]:
     ]
 
 
+def of_projects(projects: object) -> list[str]:
+    """Say which knowledge projects cannot be followed, and what waits in one for a person to rename or mend it."""
+    found = []
+    for project in projects if isinstance(projects, list) else []:
+        if project["problem"]:
+            found.append(str(project["problem"]))
+        found += [f"{shown_path(project['path'])}: {refused['reason']}" for refused in project["refused"]]
+    return found
+
+
 def of_watchers(watchers: Iterable[Mapping[str, object]]) -> list[str]:
     """Say which folders send no events."""
     return [str(watcher["notice"]) for watcher in watchers if watcher.get("notice")]

@@ -38,6 +38,8 @@ class ConfiguredSources:
             wanted = {}
             rows = {row.path: row.id for row in self._readers.read(sources.listed)}
             for entry in settings.sources:
+                if entry.mode == "project":
+                    continue  # files that know no index
                 source_id = rows.pop(entry.path, None)
                 if source_id is None:
                     source_id = self._insert(entry.path)

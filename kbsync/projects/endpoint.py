@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import httpx
-
 from kbsync.errors import KbsyncError
 
 _CONNECT_S = 10.0
@@ -33,6 +31,8 @@ class Endpoint:
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Return what the model says next. Raises EndpointFailed."""
+        import httpx  # half of what the daemon would hold for it, where nobody has configured a model
+
         body = {"model": self.model, "messages": list(messages), "temperature": 0, "stream": False}
         headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
         deadline = time.monotonic() + self.timeout_s

@@ -20,7 +20,7 @@ _kbsync() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "$command ${COMP_WORDS[i]}" in
-            " init" | " run" | " add" | " search" | " status" | " why" | " history" | " diff" | " wait" | " pause" | " resume" | " check" | " doctor" | " reindex" | " backup" | " restore" | " purge" | " completion" | " sources" | "sources add" | "sources list" | "sources pause" | "sources resume" | "sources confirm" | "sources remove" | " documents" | "documents export" | "documents open" | "documents list" | "documents show" | "documents remove" | " jobs" | "jobs list" | "jobs retry" | " models" | "models list" | "models download" | "models use" | " config" | "config path" | "config show" | "config check" | "config init" | " service" | "service install" | "service uninstall" | "service start" | "service stop" | "service restart" | "service status" | "service logs") command="${command:+$command }${COMP_WORDS[i]}" ;;
+            " init" | " run" | " add" | " search" | " status" | " why" | " history" | " diff" | " wait" | " pause" | " resume" | " check" | " doctor" | " reindex" | " backup" | " restore" | " purge" | " completion" | " sources" | "sources add" | "sources list" | "sources pause" | "sources resume" | "sources confirm" | "sources remove" | " documents" | "documents export" | "documents open" | "documents list" | "documents show" | "documents remove" | " jobs" | "jobs list" | "jobs retry" | " models" | "models list" | "models download" | "models use" | " config" | "config path" | "config show" | "config check" | "config init" | " service" | "service install" | "service uninstall" | "service start" | "service stop" | "service restart" | "service status" | "service logs" | " project" | "project init" | "project ingest" | "project rebuild" | "project ask" | "project status" | "project install-skill") command="${command:+$command }${COMP_WORDS[i]}" ;;
         esac
     done
     case "$command $prev" in
@@ -57,6 +57,7 @@ _kbsync() {
         "jobs list --state") _kbsync_words "queued processing done failed skipped" "$cur"; return ;;
         "jobs list --limit" | "jobs list -n") :; return ;;
         "service logs --lines" | "service logs -n") :; return ;;
+        "project ingest --password-file") _kbsync_places default; return ;;
     esac
     if [[ $cur == -* ]]; then
         case "$command" in
@@ -80,7 +81,7 @@ _kbsync() {
             "purge") _kbsync_words "--older-than --document --dry-run --yes -y --json -h --help" "$cur" ;;
             "completion") _kbsync_words "-h --help" "$cur" ;;
             "sources") _kbsync_words "-h --help" "$cur" ;;
-            "sources add") _kbsync_words "--recursive --no-recursive --ignore --inbox --yes -y --json -h --help" "$cur" ;;
+            "sources add") _kbsync_words "--recursive --no-recursive --ignore --inbox --project --yes -y --json -h --help" "$cur" ;;
             "sources list") _kbsync_words "--json -h --help" "$cur" ;;
             "sources pause") _kbsync_words "--json -h --help" "$cur" ;;
             "sources resume") _kbsync_words "--json -h --help" "$cur" ;;
@@ -112,11 +113,18 @@ _kbsync() {
             "service restart") _kbsync_words "-h --help" "$cur" ;;
             "service status") _kbsync_words "--json -h --help" "$cur" ;;
             "service logs") _kbsync_words "--lines -n --follow -f -h --help" "$cur" ;;
+            "project") _kbsync_words "-h --help" "$cur" ;;
+            "project init") _kbsync_words "-h --help" "$cur" ;;
+            "project ingest") _kbsync_words "--password-file --json -h --help" "$cur" ;;
+            "project rebuild") _kbsync_words "--json -h --help" "$cur" ;;
+            "project ask") _kbsync_words "--json -h --help" "$cur" ;;
+            "project status") _kbsync_words "--json -h --help" "$cur" ;;
+            "project install-skill") _kbsync_words "--yes -y -h --help" "$cur" ;;
         esac
         return
     fi
     case "$command" in
-        "") _kbsync_words "init run add search status why history diff wait pause resume check doctor reindex backup restore purge completion sources documents jobs models config service" "$cur" ;;
+        "") _kbsync_words "init run add search status why history diff wait pause resume check doctor reindex backup restore purge completion sources documents jobs models config service project" "$cur" ;;
         "init") _kbsync_places dirnames ;;
         "add") _kbsync_places default ;;
         "why") _kbsync_places default ;;
@@ -141,6 +149,12 @@ _kbsync() {
         "models use") _kbsync_words "packaged multilingual bge-m3 qwen3" "$cur"; _kbsync_places plusdirs ;;
         "config") _kbsync_words "path show check init" "$cur" ;;
         "service") _kbsync_words "install uninstall start stop restart status logs" "$cur" ;;
+        "project") _kbsync_words "init ingest rebuild ask status install-skill" "$cur" ;;
+        "project ingest") _kbsync_places dirnames ;;
+        "project rebuild") _kbsync_places dirnames ;;
+        "project ask") _kbsync_places dirnames ;;
+        "project status") _kbsync_places dirnames ;;
+        "project install-skill") _kbsync_places dirnames ;;
     esac
 }
 

@@ -5,7 +5,7 @@ function __kbsync_at --description 'Say whether these words are the command that
     set -l command
     for word in $words[2..-1]
         switch "$command $word"
-            case ' init' ' run' ' add' ' search' ' status' ' why' ' history' ' diff' ' wait' ' pause' ' resume' ' check' ' doctor' ' reindex' ' backup' ' restore' ' purge' ' completion' ' sources' 'sources add' 'sources list' 'sources pause' 'sources resume' 'sources confirm' 'sources remove' ' documents' 'documents export' 'documents open' 'documents list' 'documents show' 'documents remove' ' jobs' 'jobs list' 'jobs retry' ' models' 'models list' 'models download' 'models use' ' config' 'config path' 'config show' 'config check' 'config init' ' service' 'service install' 'service uninstall' 'service start' 'service stop' 'service restart' 'service status' 'service logs'
+            case ' init' ' run' ' add' ' search' ' status' ' why' ' history' ' diff' ' wait' ' pause' ' resume' ' check' ' doctor' ' reindex' ' backup' ' restore' ' purge' ' completion' ' sources' 'sources add' 'sources list' 'sources pause' 'sources resume' 'sources confirm' 'sources remove' ' documents' 'documents export' 'documents open' 'documents list' 'documents show' 'documents remove' ' jobs' 'jobs list' 'jobs retry' ' models' 'models list' 'models download' 'models use' ' config' 'config path' 'config show' 'config check' 'config init' ' service' 'service install' 'service uninstall' 'service start' 'service stop' 'service restart' 'service status' 'service logs' ' project' 'project init' 'project ingest' 'project rebuild' 'project ask' 'project status' 'project install-skill'
                 set command (string trim -- "$command $word")
         end
     end
@@ -38,6 +38,7 @@ complete -c kbsync -n '__kbsync_at' -a jobs -d 'What waits to be read, what was 
 complete -c kbsync -n '__kbsync_at' -a models -d 'The models, all of them on this machine'
 complete -c kbsync -n '__kbsync_at' -a config -d 'The configuration'
 complete -c kbsync -n '__kbsync_at' -a service -d 'The daemon in the background, started at login'
+complete -c kbsync -n '__kbsync_at' -a project -d 'Knowledge projects'
 complete -c kbsync -n '__kbsync_at' -l version -d 'Print the version and exit.'
 complete -c kbsync -n '__kbsync_at init' -a '(__fish_complete_directories)'
 complete -c kbsync -n '__kbsync_at init' -l yes -s y -d 'Do not ask: install and start the background service too.'
@@ -116,6 +117,7 @@ complete -c kbsync -n '__kbsync_at sources add' -l recursive -d 'Folders inside 
 complete -c kbsync -n '__kbsync_at sources add' -l no-recursive -d 'Folders inside it too.'
 complete -c kbsync -n '__kbsync_at sources add' -l ignore -x -d 'Leave these out (.gitignore syntax); may be repeated.'
 complete -c kbsync -n '__kbsync_at sources add' -l inbox -d 'Take every file in: its copy is kept by kbsync, and the file goes.'
+complete -c kbsync -n '__kbsync_at sources add' -l project -d 'A knowledge project: take in what is dropped into its sources/.'
 complete -c kbsync -n '__kbsync_at sources add' -l yes -s y -d 'Do not ask before an inbox is emptied of the files that it holds.'
 complete -c kbsync -n '__kbsync_at sources add' -l json -d 'Print JSON.'
 complete -c kbsync -n '__kbsync_at sources list' -l json -d 'Print JSON.'
@@ -180,4 +182,21 @@ complete -c kbsync -n '__kbsync_at service install' -l no-start -d 'Start it now
 complete -c kbsync -n '__kbsync_at service status' -l json -d 'Print JSON.'
 complete -c kbsync -n '__kbsync_at service logs' -l lines -s n -x -d 'How many of the last lines.'
 complete -c kbsync -n '__kbsync_at service logs' -l follow -s f -d 'Go on with what comes, until Ctrl+C.'
+complete -c kbsync -n '__kbsync_at project' -a init -d 'Make a project in the current folder'
+complete -c kbsync -n '__kbsync_at project' -a ingest -d 'Take in what lies in sources/: parsed to Markdown'
+complete -c kbsync -n '__kbsync_at project' -a rebuild -d 'Write all of project.md anew from the parsed files'
+complete -c kbsync -n '__kbsync_at project' -a ask -d 'Answer from a project\'s files, every statement with its file'
+complete -c kbsync -n '__kbsync_at project' -a status -d 'Say what projects hold, what waits in sources/'
+complete -c kbsync -n '__kbsync_at project' -a install-skill -d 'Put the skill and the commands for an assistant below a folder'
+complete -c kbsync -n '__kbsync_at project ingest' -a '(__fish_complete_directories)'
+complete -c kbsync -n '__kbsync_at project ingest' -l password-file -r -F -d 'A file with the passwords of protected PDFs, one a line.'
+complete -c kbsync -n '__kbsync_at project ingest' -l json -d 'Print JSON.'
+complete -c kbsync -n '__kbsync_at project rebuild' -a '(__fish_complete_directories)'
+complete -c kbsync -n '__kbsync_at project rebuild' -l json -d 'Print JSON.'
+complete -c kbsync -n '__kbsync_at project ask' -a '(__fish_complete_directories)'
+complete -c kbsync -n '__kbsync_at project ask' -l json -d 'Print JSON.'
+complete -c kbsync -n '__kbsync_at project status' -a '(__fish_complete_directories)'
+complete -c kbsync -n '__kbsync_at project status' -l json -d 'Print JSON.'
+complete -c kbsync -n '__kbsync_at project install-skill' -a '(__fish_complete_directories)'
+complete -c kbsync -n '__kbsync_at project install-skill' -l yes -s y -d 'Replace files that read otherwise.'
 complete -c kb -w kbsync

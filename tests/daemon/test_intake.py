@@ -82,7 +82,9 @@ def test_what_waited_before_the_daemon_began_is_taken_in(setup: Setup) -> None:
     assert not list((setup.desk.root / "sources").iterdir())
 
 
-def test_a_refused_file_is_told_and_read_again_only_when_it_changed(setup: Setup) -> None:
+def test_a_refused_file_is_told_and_read_again_only_when_it_changed(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = setup.desk.put("a.pdf", "%PDF-1.7 %BROKEN")
     setup.settle()
     assert [one["file"] for one in setup.told["refused"]] == ["a.pdf"]  # type: ignore[attr-defined]  # a list of records
@@ -94,7 +96,7 @@ def test_a_refused_file_is_told_and_read_again_only_when_it_changed(setup: Setup
         asked.append(name)
         return markdown(path, name, *rest)  # type: ignore[arg-type]
 
-    before.markdown = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(before, "markdown", counted)
     for _ in range(3):
         setup.desk.clock.advance(400)
         setup.settle()

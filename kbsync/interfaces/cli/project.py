@@ -113,7 +113,9 @@ def rebuild(name: _Name = None, as_json: _Json = False) -> None:
 def ask(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME] [QUESTION]", help="Without a question a conversation begins; Ctrl+D ends it."),
+        typer.Argument(
+            metavar="QUESTION", help="A project's name may stand before it; without it a conversation begins."
+        ),
     ] = None,
     as_json: _Json = False,
 ) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbsync.config.variables import refuse_sources_fixed
-from kbsync.errors import Unconfirmed
+from kbsync.errors import Unconfirmed, UsageError
 from kbsync.interfaces.cli.estimate import estimate_line, rough_seconds
 from kbsync.interfaces.cli.exits import UNANSWERED, complain, errors_told, one_line
-from kbsync.interfaces.cli.output import Record, line, print_json, table
+from kbsync.interfaces.cli.output import Record, counted, line, print_json, table
 from kbsync.interfaces.cli.session import session
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def add(
     inbox: Annotated[
         bool, typer.Option("--inbox", help="Take every file in: its copy is kept by kbsync, and the file goes.")
     ] = False,
+    project: Annotated[
+        bool, typer.Option("--project", help="A knowledge project: take in what is dropped into its sources/.")
+    ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before an inbox is emptied of the files that it holds.")
     ] = False,
@@ -47,6 +50,12 @@ def add(
 ) -> None:
     """Follow a folder: write it into the configuration and, with the daemon running, begin at once."""
     path = os.path.abspath(folder)
+    with errors_told():
+        if project and (inbox or ignore or not recursive):
+            raise UsageError("--project goes with no other option.", hint="A project has a form of its own.")
+    if project:
+        _follow_project(path, as_json)
+        return
     with errors_told(), _editing() as operations:
         answer = _added(operations, path, recursive=recursive, ignore=ignore or [], inbox=inbox, yes=yes)
         found = operations.survey(path, recursive=recursive, ignore=ignore or [])
@@ -59,6 +68,15 @@ def add(
         complain(f"{path}: {estimate_line(found, seconds)}")
         if inbox:
             line("It is an inbox: what is indexed moves from there into kbsync's own store.")
+
+
+def _follow_project(path: str, as_json: bool) -> None:
+    with errors_told(), _editing() as operations:
+        answer = operations.add_source(path, mode="project")
+    if as_json:
+        print_json(answer)
+    else:
+        line(f"Following {answer['added']}: what is dropped into its sources/ is taken in while the daemon runs.")
 
 
 def is_asked() -> bool:
@@ -106,6 +124,10 @@ def list_sources(as_json: _Json = False) -> None:
         ],
         heads,
     )
+    for project in answer["projects"]:
+        waiting = counted(len(project["waiting"]), "file waits", "files wait")
+        state = project["problem"] or f"{waiting}, {len(project['refused'])} refused"
+        line(f"{project['path']}  project: {state}")
     for source in answer["sources"]:
         if source["detail"]:
             line(f"{source['state']}{f' ({reason})' if (reason := source['reason']) else ''}: {source['detail']}")
@@ -161,6 +183,8 @@ def remove(folder: _Folder, as_json: _Json = False) -> None:
 
 def _left_behind(answer: Record) -> str:
     """Say what became of the files of a folder that is followed no more."""
+    if answer["mode"] == "project":
+        return "Nothing more is taken in there; all of it stays."
     if answer["mode"] != "inbox":
         return "Its files are untouched; what they held is hidden from search."
     return (

@@ -87,6 +87,7 @@ def _of_start(owner: Owner) -> Record:
         "rest": None,
         "schedule": [],
         "sources": [],
+        "projects": [],
         "notices": [],
     }
 
@@ -104,6 +105,7 @@ def _from_database(places: Locations) -> Record:
         "rest": None,
         "schedule": [],
         "sources": [],
+        "projects": [],
         "notices": [],
     }
     if os.path.exists(places.restoring_dir):
@@ -241,6 +243,8 @@ def _print(answer: Record) -> None:
             ],
             heads,
         )
+    for project in answer.get("projects", []):
+        line(f"project    {project['path']}: {project['problem'] or _project(project)}")
     if answer.get("schedule"):
         line()
         table(
@@ -249,6 +253,11 @@ def _print(answer: Record) -> None:
         )
     for notice in answer.get("notices", []):
         line(f"! {notice}")
+
+
+def _project(project: Record) -> str:
+    waiting = counted(len(project["waiting"]), "file waits", "files wait")
+    return f"{waiting}, {len(project['refused'])} refused"
 
 
 def _moments(job: Record) -> tuple[str, str]:

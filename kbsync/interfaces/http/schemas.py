@@ -75,6 +75,7 @@ class Status(_Record):
     rest: dict[str, Any] | None
     slowed: bool
     watchers: list[dict[str, Any]]
+    projects: list[dict[str, Any]]
     scheduler: dict[str, Any]
     schedule: list[dict[str, Any]]
     endpoints: list[str]

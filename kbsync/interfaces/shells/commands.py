@@ -93,8 +93,12 @@ _VALUES: dict[tuple[str, str], Values] = {
     ("jobs list", "--state"): Values(JOB_STATES),
     ("models use", "MODEL"): Values(("packaged", "multilingual", "bge-m3", "qwen3"), "folders"),
     ("completion", "SHELL"): Values(SHELLS),
+    ("project init", "NAME"): Values(),
+    ("project ask", "QUESTION"): Values(places="folders"),
     **dict.fromkeys((("", "--password-file"), ("", "--in"), ("", "PATH"), ("", "ID|PATH")), _FILES),
-    **dict.fromkeys((("", "--source"), ("", "--to"), ("", "FOLDER"), ("", "SOURCE"), ("", "DIR")), _FOLDERS),
+    **dict.fromkeys(
+        (("", "--source"), ("", "--to"), ("", "FOLDER"), ("", "SOURCE"), ("", "DIR"), ("", "NAME")), _FOLDERS
+    ),
     **dict.fromkeys(
         (
             *(("", "--note"), ("", "--title"), ("", "--section"), ("", "--since"), ("", "--until"), ("", "--ignore")),
