@@ -23,7 +23,8 @@ def test_template_uncommented_is_valid_and_says_the_defaults(tmp_path: Path) -> 
     chunks = loaded.chunks.model_copy(update={"max_tokens": None})
     models = loaded.models.model_copy(update={"reranker": None})
     resources = loaded.resources.model_copy(update={"threads": None, "memory_mb": None})
-    sections = {"chunks": chunks, "models": models, "resources": resources}
+    projects = loaded.projects.model_copy(update={"endpoint": None, "model": None, "key_file": None})
+    sections = {"chunks": chunks, "models": models, "resources": resources, "projects": projects}
     assert loaded.model_copy(update={"sources": (), **sections}) == Settings()
 
 

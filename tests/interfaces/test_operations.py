@@ -65,6 +65,7 @@ def test_line_of_status_names_the_file_that_is_read_and_what_memory_that_takes(
     status._print(
         {
             "version": "1",
+            "state": "running",
             "database": None,
             "queue": None,
             "sources": [],
