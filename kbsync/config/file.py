@@ -69,11 +69,20 @@ def followable(config_file: str, path: str) -> str:
     return resolved
 
 
+def listed(config_file: str) -> list[str]:
+    """Return the resolved paths of the folders that the file lists, those of a variable aside."""
+    return _listed(_parse(config_file))
+
+
+def _listed(document: tomlkit.TOMLDocument) -> list[str]:
+    return [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
+
+
 def _refuse_covered(document: tomlkit.TOMLDocument, resolved: str) -> None:
-    listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
-    if resolved in listed:
+    there = _listed(document)
+    if resolved in there:
         raise UsageError(f"{resolved} is a source already.")
-    for other, known in zip(listed, _entries(document), strict=True):
+    for other, known in zip(there, _entries(document), strict=True):
         _refuse_nested(resolved, other, covered=bool(known.get("recursive", True)))
 
 
