@@ -14,7 +14,10 @@ def main() -> None:
     surroundings.make_whole()
     from kbsync.interfaces.cli.app import app
 
-    app()
+    try:
+        app()
+    finally:
+        surroundings.end_output()
 
 
 if __name__ == "__main__":

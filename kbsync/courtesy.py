@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,7 +34,18 @@ def yield_to_others(courtesy: Courtesy) -> list[str]:
 
     A process that yields more already stays so: to come forward again is only allowed to a new one.
     """
-    return [*_nice(courtesy.nice), *_io_class(courtesy.io)]
+    return [*_nice(courtesy.nice, _threads()), *_io_class(courtesy.io, _threads())]
+
+
+def take_children_back(courtesy: Courtesy) -> list[str]:
+    """Take all processes that this one started, and theirs, back as far as `courtesy` says; as `yield_to_others`."""
+    import psutil
+
+    try:
+        threads = [thread for child in psutil.Process().children(recursive=True) for thread in _threads(child.pid)]
+    except psutil.Error:
+        return []  # the system tells nothing of processes; each child yields by itself when it starts
+    return [*_nice(courtesy.nice, threads), *_io_class(courtesy.io, threads)]
 
 
 class Conduct:
@@ -43,9 +54,15 @@ class Conduct:
     `refused`: what of it the system did not allow, a sentence each.
     """
 
-    def __init__(self, children: Courtesy, yield_to_others: Callable[[Courtesy], list[str]] = yield_to_others) -> None:
+    def __init__(
+        self,
+        children: Courtesy,
+        yield_to_others: Callable[[Courtesy], list[str]] = yield_to_others,
+        take_children_back: Callable[[Courtesy], list[str]] = take_children_back,
+    ) -> None:
         self._children = children
         self._yield = yield_to_others
+        self._take_back = take_children_back
         self.refused: list[str] = []
 
     def children(self) -> Courtesy:
@@ -53,14 +70,14 @@ class Conduct:
         return self._children
 
     def follow(self, own: Courtesy, children: Courtesy) -> None:
-        """Take this process back at once, and what it starts from now on."""
+        """Take this process and its children back at once, and what it starts from now on."""
         self._children = children
-        self.refused = self._yield(own)
+        self.refused = list(dict.fromkeys([*self._yield(own), *self._take_back(children)]))
 
 
-def _nice(wanted: int) -> list[str]:
+def _nice(wanted: int, threads: Sequence[int]) -> list[str]:
     refused: set[str] = set()
-    for thread in _threads():
+    for thread in threads:
         try:
             if os.getpriority(os.PRIO_PROCESS, thread) < wanted:
                 os.setpriority(os.PRIO_PROCESS, thread, wanted)
@@ -71,13 +88,13 @@ def _nice(wanted: int) -> list[str]:
     return sorted(refused)
 
 
-def _io_class(wanted: IoClass) -> list[str]:
+def _io_class(wanted: IoClass, threads: Sequence[int]) -> list[str]:
     if wanted == "normal" or sys.platform != "linux":
         return []
     import psutil
 
     refused: set[str] = set()
-    for thread in _threads():
+    for thread in threads:
         try:
             process = psutil.Process(thread)
             if wanted == "idle":
@@ -91,11 +108,11 @@ def _io_class(wanted: IoClass) -> list[str]:
     return sorted(refused)
 
 
-def _threads() -> list[int]:
-    """Return what the kernel gives priorities to: on Linux each thread has its own, elsewhere the process."""
+def _threads(process: int = 0) -> list[int]:
+    """Return what the kernel gives priorities to: on Linux each thread has its own, elsewhere the process (0: ours)."""
     if sys.platform != "linux":
-        return [0]
+        return [process]
     try:
-        return [int(name) for name in os.listdir("/proc/self/task")]
+        return [int(name) for name in os.listdir(f"/proc/{process or 'self'}/task")]
     except OSError:
-        return [0]
+        return [process]

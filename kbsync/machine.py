@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,14 @@ class Memory:
     total: int
     limit: int
     free: int
+
+
+def user_name() -> str:
+    """Return this user's name, the number where the system knows none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def cores(cgroups: str = _CGROUPS, membership: str = "/proc/self/cgroup") -> int:

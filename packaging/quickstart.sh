@@ -8,6 +8,7 @@
 # ends after the search. KBSYNC_VENV places the environment, PYTHON names the interpreter to make it with.
 set -euo pipefail
 
+unset CDPATH # else `cd` may go elsewhere, and says where
 CHECKOUT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=packaging/environment.sh
 . "$CHECKOUT/packaging/environment.sh"

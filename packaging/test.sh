@@ -6,9 +6,17 @@
 # KBSYNC_VENV places the environment, KBSYNC_TEST_CORPUS is a folder of real documents that some tests want.
 set -euo pipefail
 
+unset CDPATH # else `cd` may go elsewhere, and says where
 CHECKOUT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=packaging/environment.sh
 . "$CHECKOUT/packaging/environment.sh"
+
+case ${1:-} in
+    -h | --help)
+        sed -n 's/^# \{0,1\}//; 2,/^set /{/^set /!p;}' "${BASH_SOURCE[0]}"
+        exit 0
+        ;;
+esac
 
 # Runs one step, says how long it took, and ends the script with the step's exit code where that is not 0.
 step() {

@@ -8,6 +8,7 @@
 # data lie, if they were set when it was installed.
 set -euo pipefail
 
+unset CDPATH # else `cd` may go elsewhere, and says where
 HERE=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ -z "${KBSYNC_VENV:-}" ] && [ -f "${HERE%/packaging}/kbsync-installed" ]; then
     # The copy that lies in the environment removes this one.
@@ -101,11 +102,17 @@ doom() {
 }
 
 find_doomed() {
-    doom "$data_dir" kb.sqlite3 'kb.sqlite3-*' 'kb.sqlite3.*' kb.lock kb.mark kb.suspect kb.rebuilding documents staging conversions cage restoring models 'before-restore-*'
+    # Folders below KBSYNC_HOME have names that others give too, such as data/models: they are ours where kbsync has worked.
+    if [ -n "${KBSYNC_HOME:-}" ] && ! is_there "$data_dir/kb.lock" && ! is_there "$data_dir/kb.sqlite3"; then
+        say "KBSYNC_HOME is set, but kbsync has never worked in $config_dir: nothing there is deleted."
+        return
+    fi
+    doom "$data_dir" kb.sqlite3 'kb.sqlite3-*' 'kb.sqlite3.*' kb.mark kb.suspect kb.rebuilding documents staging conversions cage restoring models 'before-restore-*'
     doom "$log_dir" 'kbsync.log*' 'service.log*'
     doom "$state_dir" token kbsync.sock heartbeat opened early-ends.json '.early-ends-*'
     doom "$error_dir" 'ingest-errors.log*'
     doom "$config_dir" config.toml '.config-*.toml'
+    doom "$data_dir" kb.lock # last: what an interruption leaves is still known as ours
 }
 
 say_doomed() {

@@ -61,8 +61,38 @@ def test_what_the_system_refuses_is_told_and_never_a_failure() -> None:
         seen.append(courtesy)
         return ["It is not allowed."]
 
-    conduct = Conduct(Courtesy(3), refuse)
+    of_children: list[Courtesy] = []
+    conduct = Conduct(Courtesy(3), refuse, lambda courtesy: of_children.append(courtesy) or [])  # type: ignore[func-returns-value]
     assert (conduct.children(), conduct.refused) == (Courtesy(3), [])
     conduct.follow(Courtesy(5, "low"), Courtesy(10, "low", 2))
     assert (seen, conduct.refused) == ([Courtesy(5, "low")], ["It is not allowed."])
     assert conduct.children() == Courtesy(10, "low", 2)
+    assert of_children == [Courtesy(10, "low", 2)]
+
+
+_CHILD = """
+import os, sys, threading
+thread = threading.Thread(target=sys.stdin.read)
+thread.start()
+print(os.getpid(), thread.native_id, flush=True)
+thread.join()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priorities of their own")
+def test_children_that_live_are_taken_back_with_all_their_threads() -> None:
+    before = os.nice(0)
+    with subprocess.Popen(
+        [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        threads = [int(one) for one in child.stdout.readline().split()]
+        conduct = Conduct(Courtesy(), lambda _own: [])
+        conduct.follow(Courtesy(), Courtesy(before + 3))
+        assert [os.getpriority(os.PRIO_PROCESS, one) for one in threads] == [before + 3] * 2
+        conduct.follow(Courtesy(), Courtesy(before + 1))
+        assert [os.getpriority(os.PRIO_PROCESS, one) for one in threads] == [before + 3] * 2, "nobody comes forward"
+        assert conduct.refused == []
+        child.stdin.close()
+    assert os.nice(0) == before

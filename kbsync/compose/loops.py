@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kbsync import log
 from kbsync.compose.engine import Engine
 from kbsync.compose.project_tools import daemon_tools
+from kbsync.compose.seams import Seams
 from kbsync.config.settings import ResourceSettings, load_settings
 from kbsync.daemon.daemon import Daemon, Loops
 from kbsync.daemon.duties import Duties
@@ -122,7 +125,22 @@ def build_daemon(engine: Engine, *, rests: bool = True) -> Daemon:
         config_file,
         settings,
         lambda: load_settings(config_file),
-        lambda: (found := seams.find_model()) is not None and found.fingerprint != seams.model.fingerprint,
+        _model_changed(seams),
         follow_resources,
         engine.let_models_rest,
     )
+
+
+def _model_changed(seams: Seams) -> Callable[[], bool]:
+    """Return what says whether the model is another one, or was gone and is back. Asked while it cannot be used."""
+    was_gone = False
+
+    def changed() -> bool:
+        nonlocal was_gone
+        found = seams.find_model()
+        if found is None:
+            was_gone = True
+            return False
+        return was_gone or found.fingerprint != seams.model.fingerprint
+
+    return changed

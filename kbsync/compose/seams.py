@@ -54,7 +54,7 @@ def _plugged_in() -> bool:
 
 def _as_it_is() -> Conduct:
     """Return the conduct of a process whose priority is not ours to change."""
-    return Conduct(Courtesy(), lambda _courtesy: [])
+    return Conduct(Courtesy(), lambda _courtesy: [], lambda _courtesy: [])
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,14 +69,23 @@ def followable(config_file: str, path: str, mode: SourceMode = "mirror") -> str:
     return resolved
 
 
+def listed(config_file: str) -> list[str]:
+    """Return the resolved paths of the folders that the file lists, those of a variable aside."""
+    return _listed(_parse(config_file))
+
+
+def _listed(document: tomlkit.TOMLDocument) -> list[str]:
+    return [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
+
+
 def _refuse_covered(document: tomlkit.TOMLDocument, resolved: str, mode: SourceMode = "mirror") -> None:
-    listed = [os.path.realpath(os.path.expanduser(str(entry.get("path", "")))) for entry in _entries(document)]
-    if resolved in listed:
+    there = _listed(document)
+    if resolved in there:
         raise UsageError(f"{resolved} is a source already.")
-    for other, known in zip(listed, _entries(document), strict=True):
-        there = str(known.get("mode", "mirror"))
+    for other, known in zip(there, _entries(document), strict=True):
+        its = str(known.get("mode", "mirror"))
         is_outer = other.startswith(resolved.rstrip(os.sep) + os.sep)
-        if not may_hold(*((mode, there) if is_outer else (there, mode))):
+        if not may_hold(*((mode, its) if is_outer else (its, mode))):
             _refuse_nested(resolved, other, covered=bool(known.get("recursive", True)))
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import codecs
+import errno
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from kbsync.config import mistakes, quiet_hours
+from kbsync.config.encodings import legacy
+from kbsync.config.environment import Variables
 from kbsync.config.mistakes import Misplaced
 from kbsync.config.quiet_hours import QuietHours
 from kbsync.config.schedule import ScheduleSettings
@@ -30,6 +33,17 @@ _PREFIX = "KBSYNC_"
 _OTHER_VARIABLES = {"home", "venv", "test_corpus"}
 
 
+def _absolute(path: str) -> str:
+    expanded = os.path.expanduser(path)
+    if not os.path.isabs(expanded):
+        raise ValueError("must be an absolute path or begin with ~")
+    return expanded
+
+
+def _hours(text: str) -> str:
+    return str(quiet_hours.parse(text))
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
@@ -43,10 +57,16 @@ class SourceSettings(_Section):
         description="mirror: the files stay; inbox: they move into kbsync's store; project: see README",
     )
     recursive: bool = Field(default=True, description="folders inside it too")
-    include: tuple[str, ...] = Field(default=(), description="in .gitignore syntax; empty: every supported type")
+    include: tuple[str, ...] = Field(
+        default=(), description="in .gitignore syntax; empty: every supported type", examples=[["*.md", "*.pdf"]]
+    )
     ocr: OcrMode = Field(default="auto", description="auto: pages without text of their own; always; never")
     password_file: str | None = Field(default=None, description="a file of passwords for documents, a line for each")
-    ignore: tuple[str, ...] = Field(default=(), description="patterns in .gitignore syntax, added to the built-in ones")
+    ignore: tuple[str, ...] = Field(
+        default=(),
+        description="patterns in .gitignore syntax, added to the built-in ones",
+        examples=[["*.tmp", "old/"]],
+    )
     watch: WatchMode = Field(
         default="auto", description="auto: by events where the file system tells every change; native; polling"
     )
@@ -74,7 +94,9 @@ class ChunkSettings(_Section):
 class OcrSettings(_Section):
     """How text in pictures is read."""
 
-    languages: tuple[str, ...] = Field(default=(), description="such as de; unset: Latin script and Chinese")
+    languages: tuple[str, ...] = Field(
+        default=(), description="such as de; unset: Latin script and Chinese", examples=[["de"]]
+    )
 
 
 class ModelSettings(_Section):
@@ -82,7 +104,9 @@ class ModelSettings(_Section):
 
     embedder: str = Field(default="packaged", description="packaged, or a folder with a sentence-transformers model")
     device: str | tuple[str, ...] = Field(
-        default="auto", description="auto, cpu, mps, cuda, or a list such as cuda:0, cuda:1"
+        default="auto",
+        description="auto, cpu, mps, cuda, or a list such as cuda:0, cuda:1",
+        examples=[["cuda:0", "cuda:1"]],
     )
     reranker: str | None = Field(
         default=None, description="a folder with a cross-encoder that orders the best hits anew; unset: none"
@@ -137,17 +161,18 @@ class ResourceSettings(_Section):
     on_battery: Literal["pause", "slow", "go"] = Field(
         default="slow", description="pause; slow: a file at a time, and nothing that can wait; go"
     )
-    quiet_hours: tuple[str, ...] = Field(
-        default=(), description="such as 09:00-18:00, local time: nothing is indexed then but what you add yourself"
+    quiet_hours: tuple[Annotated[str, AfterValidator(_hours)], ...] = Field(
+        default=(),
+        description="such as 09:00-18:00, local time: nothing is indexed then but what you add yourself",
+        examples=[["09:00-18:00"]],
     )
 
     @field_validator("quiet_hours")
     @classmethod
-    def _hours(cls, written: tuple[str, ...]) -> tuple[str, ...]:
-        hours = [quiet_hours.parse(text) for text in written]
-        if quiet_hours.leave_no_time(hours):
+    def _leave_time(cls, written: tuple[str, ...]) -> tuple[str, ...]:
+        if quiet_hours.leave_no_time(quiet_hours.parse(text) for text in written):
             raise ValueError("they leave no time of the day to work in")
-        return tuple(str(one) for one in hours)
+        return written
 
     @property
     def hours(self) -> tuple[QuietHours, ...]:
@@ -210,8 +235,10 @@ class Settings(BaseSettings):
     keep_versions_days: float | Literal["forever"] = Field(
         default=30, description='older versions and what is gone are kept so many days; or "forever"'
     )
-    encodings: tuple[str, ...] = Field(
-        default=(), description="what old text files are in, such as shift_jis: it decides where the bytes leave doubt"
+    encodings: tuple[Annotated[str, AfterValidator(legacy)], ...] = Field(
+        default=(),
+        description="what old text files are in, such as shift_jis: it decides where the bytes leave doubt",
+        examples=[["shift_jis"]],
     )
     chunks: ChunkSettings = ChunkSettings()
     ocr: OcrSettings = OcrSettings()
@@ -221,11 +248,6 @@ class Settings(BaseSettings):
     schedule: ScheduleSettings = ScheduleSettings()
     projects: ProjectSettings = ProjectSettings()
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="how much is logged")
-
-    @field_validator("encodings")
-    @classmethod
-    def _known_encodings(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_legacy_encoding(name) for name in names)
 
     @field_validator("keep_versions_days", mode="before")
     @classmethod
@@ -242,22 +264,38 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
-        paths = [source.path for source in self.sources]
-        for index, path in enumerate(paths):
-            at = ("sources", index, "path")
-            if path in paths[:index]:
-                raise Misplaced(f"{path} is listed twice as a source", at)
-            for other in paths:
-                if other != path and path.startswith(other.rstrip(os.sep) + os.sep):
-                    if may_hold(self._modes[other], self._modes[path]):
-                        continue
-                    raise Misplaced(f"the source {path} lies inside the source {other}; keep the outer one", at)
-        longest = self.chunks.max_tokens
-        if longest is not None and self.chunks.overlap_tokens * 2 > longest:
-            raise Misplaced(
-                "chunks.overlap_tokens must be at most half of chunks.max_tokens", ("chunks", "overlap_tokens")
-            )
+        found: list[Misplaced] = []
+        first: dict[str, int] = {}
+        for index, source in enumerate(self.sources):
+            first.setdefault(source.path, index)
+        for index, source in enumerate(self.sources):
+            path, at = source.path, ("sources", index, "path")
+            if first[path] != index:
+                found.append(Misplaced(f"{path} is listed twice as a source", at))
+                continue
+            above = path
+            # Not each against each: there may be thousands.
+            while above != (above := os.path.dirname(above)):
+                if above in first and not may_hold(self.sources[first[above]].mode, source.mode):
+                    inside = f"the source {path} lies inside the source {above}; keep the outer one"
+                    found.append(Misplaced(inside, at))
+                    break
+        found += self._misplaced_sizes()
+        if found:
+            raise mistakes.together(found)
         return self
+
+    def _misplaced_sizes(self) -> list[Misplaced]:
+        chunks, found = self.chunks, []
+        longest = chunks.max_tokens
+        # The default steps back where chunks are to be small.
+        if longest is not None and chunks.min_tokens > longest and "min_tokens" in chunks.model_fields_set:
+            smallest = "chunks.min_tokens must be at most chunks.max_tokens"
+            found.append(Misplaced(smallest, ("chunks", "min_tokens")))
+        if longest is not None and chunks.overlap_tokens * 2 > longest:
+            overlap = "chunks.overlap_tokens must be at most half of chunks.max_tokens"
+            found.append(Misplaced(overlap, ("chunks", "overlap_tokens")))
+        return found
 
     @classmethod
     def settings_customise_sources(
@@ -269,11 +307,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment first, then the file (which comes as keyword arguments)."""
-        return env_settings, init_settings
-
-    @property
-    def _modes(self) -> dict[str, SourceMode]:
-        return {source.path: source.mode for source in self.sources}
+        return Variables(settings_cls), init_settings
 
     @property
     def project_folders(self) -> tuple[str, ...]:
@@ -305,28 +339,9 @@ def may_hold(outer: str, inner: str) -> bool:
     return outer == "project" and inner != "project"
 
 
-def _absolute(path: str) -> str:
-    expanded = os.path.expanduser(path)
-    if not os.path.isabs(expanded):
-        raise ValueError("must be an absolute path or begin with ~")
-    return expanded
-
-
-def _legacy_encoding(name: str) -> str:
-    """Return Python's name of an encoding that has ASCII in its lower half and letters of its own above."""
-    try:
-        known = codecs.lookup(name).name
-        fits = b"az".decode(known) == "az" and not b"\xe1\xe2".decode(known).isascii()
-    except (LookupError, UnicodeError):
-        fits = False
-    if not fits or known in ("charmap", "unicode-escape", "raw-unicode-escape"):
-        raise ValueError(f"{name} is no legacy encoding such as shift_jis, gb18030, big5, euc_kr, koi8_r or cp1252")
-    return known
-
-
 def load_settings(config_file: str) -> Settings:
     """Read config.toml (absent: all defaults) and the environment. Raises ConfigurationError naming every mistake."""
-    return _checked(*_read(config_file), config_file)
+    return _checked(*read_values(config_file), config_file)
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -360,15 +375,22 @@ def is_written(config_file: str) -> bool:
         return False
 
 
-def _read(config_file: str) -> tuple[Mapping[str, Any], str]:
-    """Return what the file sets, and its text; nothing where there is none."""
+def read_values(config_file: str) -> tuple[Mapping[str, Any], str]:
+    """Return what the file sets, unchecked, and its text; nothing where there is none. Raises ConfigurationError."""
     try:
-        with open(config_file, "rb") as file:
+        # Without waiting: nobody may ever write into a named pipe of that name.
+        with open(os.open(config_file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")
             content = file.read()
     except FileNotFoundError:
         return {}, ""
     except OSError as error:
-        raise ConfigurationError(f"Cannot read {config_file}: {error}.", hint="Make it readable.") from error
+        if isinstance(error, IsADirectoryError):
+            raise ConfigurationError(
+                f"Cannot read {config_file}: it is a folder.", hint="Move it away, and write a file of that name."
+            ) from error
+        raise ConfigurationError(f"Cannot read {config_file}: {error.strerror}.", hint="Make it readable.") from error
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -391,9 +413,7 @@ def _checked(values: Mapping[str, Any], text: str, config_file: str) -> Settings
     except ValidationError as error:
         found = mistakes.of_values(error, values, text, Settings, os.environ)
         raise ConfigurationError(
-            f"The configuration cannot be used ({config_file} and KBSYNC_* variables): {'; '.join(map(str, found))}.",
-            hint="Correct it and start again.",
+            f"The configuration cannot be used ({config_file} and KBSYNC_* variables): {mistakes.told(found)}",
+            hint="Correct it.",
             mistakes=found,
         ) from error
-    except ValueError as error:  # pydantic-settings: a variable that should hold JSON does not
-        raise ConfigurationError(f"A KBSYNC_* variable cannot be read: {error}.", hint="Correct it.") from error

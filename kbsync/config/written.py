@@ -53,7 +53,10 @@ def _without_none(value: Any) -> Any:
 def template() -> str:
     """Return a configuration in which everything is said and nothing is set: every setting commented out, explained."""
     lines = ["# kbsync's configuration. `kbsync config check` finds mistakes. A running daemon follows changes of the"]
-    lines += ["# sources, rescan_s and max_missing_share at once, of all else at its next start.", ""]
+    lines += [
+        "# sources, rescan_s, max_missing_share, keep_versions_days, log_level, [schedule] and [resources] (but for"
+    ]
+    lines += ["# threads and memory_mb) at once, of all else at its next start.", ""]
     sections: list[str] = []
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)

@@ -11,6 +11,7 @@ from functools import partial
 import structlog
 
 from kbsync.clock import Clock
+from kbsync.config.followed import waiting_for_start
 from kbsync.config.settings import ResourceSettings, Settings, is_written
 from kbsync.daemon import last_runs
 from kbsync.daemon.duties import Duties
@@ -92,7 +93,7 @@ class Daemon:
         self.sources = sources
         self._clock = clock
         self._config_file = config_file
-        self._settings = settings
+        self._settings = self._begun = settings
         self._load_settings = load_settings
         self._model_changed = model_changed
         self._follow_resources = follow_resources
@@ -121,6 +122,8 @@ class Daemon:
         self._config_seen = _config_mark(config_file)
         self._leases_at = self._supervised_at = self._model_at = clock.monotonic()
         self.config_error: str | None = None
+        # Settings that were changed, and hold from the next start on.
+        self.restart_for: list[str] = []
         # The model is another one than when the engine was opened, and that one could not be used: open it anew.
         self.wants_restart = False
 
@@ -140,7 +143,8 @@ class Daemon:
         self._spawn("intake", loops.intake.run)
         for number, worker in enumerate(loops.workers):
             self._spawn(f"worker-{number}", partial(worker.run, loops.outage))
-        self.scheduler.start(loops.writer.run(last_runs.read))
+        since = loops.writer.run(lambda connection: last_runs.since(connection, self._clock.now()))
+        self.scheduler.start(loops.writer.run(last_runs.read), since)
 
     def tick(self) -> None:
         """Look after everything once. Raises what ended a loop, and DatabaseDamaged: never half alive."""
@@ -176,7 +180,7 @@ class Daemon:
         if not self._reload.is_set() and mark == self._config_seen:
             return
         if self._settings.sources and (mark is None or mark.size == 0):
-            self.config_error = f"{self._config_file} is gone or empty; the last settings hold until it is back."
+            self.config_error = f"{self._config_file} is gone or empty."
             return
         asked = self._reload.is_set()
         self.reload()
@@ -192,7 +196,7 @@ class Daemon:
                 self._follow(settings)
             except ConfigurationError as error:
                 if self.config_error != str(error):
-                    log.error("configuration_rejected", error=str(error))
+                    log.error("configuration_rejected", error=str(error), until_then="the settings from before hold")
                 self.config_error = str(error)
                 return
             self.config_error = None
@@ -202,6 +206,10 @@ class Daemon:
             self.loops.duties.keep_days = settings.keep_days
             self.loops.rescans.set_max_missing_share(settings.max_missing_share)
             self._follow_resources(settings.resources)
+            waiting = waiting_for_start(self._begun, settings)
+            if waiting and waiting != self.restart_for:
+                log.warning("restart_needed", settings=waiting)
+            self.restart_for = waiting
             self._settings = settings
 
     def ask_reload(self) -> None:
@@ -247,6 +255,7 @@ class Daemon:
             "model_state": self.loops.batcher.state,
             "model_error": self.loops.embedders.problem() or self.loops.batcher.error,
             "config_error": self.config_error,
+            "restart_for": self.restart_for,
         }
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,6 +79,7 @@ class DataLock:
         with _room_told(self._path):
             descriptor = _open(self._path)
         try:
+            _require_file(descriptor, self._path)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Removed since it was opened, a lock on it keeps nobody out.
             if is_at(descriptor, self._path):
@@ -173,17 +175,27 @@ def _room_told(path: str) -> Iterator[None]:
 
 
 def owner_of(path: str) -> Owner | None:
-    """Return who holds the lock now, None where nobody does. Raises StopEngine for data of another user."""
+    """Return who holds the lock now, None where nobody does.
+
+    Raises StopEngine where that cannot be seen, such as for data of another user.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        # Whoever put a named pipe there has us wait for one who writes into it, else.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     except PermissionError as error:
         raise StopEngine(
-            f"The data in {os.path.dirname(path)} are another user's.",
+            f"The data in {os.path.dirname(path)} are another user's, or closed to you.",
             hint="Run kbsync as that user, or set KBSYNC_HOME to a folder of your own.",
         ) from error
+    except OSError as error:  # such as a file on the way, where HOME is /dev/null
+        raise StopEngine(
+            f"The lock file {path} cannot be opened: {error.strerror}.",
+            hint="Set KBSYNC_HOME to a folder of your own.",
+        ) from error
     try:
+        _require_file(descriptor, path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -196,6 +208,12 @@ def owner_of(path: str) -> Owner | None:
 def named_in(path: str) -> Owner | None:
     """Return whom the lock's file names, whether or not that process still holds the lock; None: nobody."""
     return _read(path)
+
+
+def _require_file(descriptor: int, path: str) -> None:
+    """Raise StopEngine for a named pipe or a device: it can be opened and locked, but names nobody."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise StopEngine(f"{path} is no file.", hint="Move it away; kbsync makes it anew.")
 
 
 def _open(path: str) -> int:
@@ -225,7 +243,7 @@ def _no_locks(path: str, error: OSError) -> StopEngine:
 
 def _read(path: str) -> Owner | None:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             content = json.load(file)
         doing, since = content.get("doing"), content.get("since")
         return Owner(

@@ -6,7 +6,6 @@ While it rests, changes are noticed and queued, and search goes on. What a perso
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import structlog
 
-from kbsync.clock import Clock
+from kbsync.clock import Clock, written_moment
 from kbsync.config.quiet_hours import MINUTES, QuietHours
 from kbsync.daemon.wake import Wake
 from kbsync.model import Lane, Priority
@@ -121,7 +120,7 @@ def stored_pause(connection: Connection) -> Pause | None:
         if told is None:
             return None
         until = told["until"]
-        return Pause(_finite(told["since"]), None if until is None else _finite(until))
+        return Pause(written_moment(told["since"]), None if until is None else written_moment(until))
     except (ValueError, TypeError, KeyError):
         return None
 
@@ -325,14 +324,8 @@ def _waits_by_hand(connection: Connection) -> bool:
     return any(jobs.next_not_before(connection, lane, Priority.ADDED) is not None for lane in lanes)
 
 
-def _finite(told: object) -> float:
-    number = float(str(told))
-    if not math.isfinite(number):
-        raise ValueError(f"{number} is no moment")
-    return number
-
-
 def _moment(at: float, now: float) -> str:
-    """Return a local time, with its date where it is not within a day."""
-    form = "%H:%M" if abs(at - now) < 72_000.0 else "%Y-%m-%d %H:%M"
-    return time.strftime(form, time.localtime(at))
+    """Return a local time, with its date where it is not within a day, or could be the midnight of either."""
+    local = time.localtime(at)
+    is_near = abs(at - now) < 72_000.0 and (local.tm_hour, local.tm_min) != (0, 0)
+    return time.strftime("%H:%M" if is_near else "%Y-%m-%d %H:%M", local)

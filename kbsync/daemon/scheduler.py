@@ -86,12 +86,20 @@ class _Job:
     when: When | None
     seen: float
     last: Run | None = None
+    # What it counts from as long as it never ran.
+    since: Run | None = None
     next: float | None = None
     # Its time has come; and somebody was asked to do it.
     due: bool = False
     asked: bool = False
     # What it is planned by is another than when it was planned.
     changed: bool = False
+    # Which of all that was asked for it was; 0: nobody was yet.
+    turn: int = 0
+
+    def order(self) -> tuple[int, float]:
+        """Return what says which one goes first of those that are due."""
+        return self.turn, 0.0 if self.last is None else self.last.at
 
 
 class _Trigger(BaseTrigger):
@@ -157,13 +165,16 @@ class Scheduler:
             job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
         )
         # Of the last walk that was asked for; and the one that is to have ended before anything else is done.
-        self._ticket = self._looked = 0
+        self._ticket = self._looked = self._turns = 0
         self._slept = False
         self._quiet_until = self._looking_until = self._zone_at = self._steady
         self._offset = time.localtime(self._wall).tm_gmtoff
 
-    def start(self, last: Mapping[str, Run]) -> None:
-        """Begin, where `last` tells of earlier lives. What was missed is made up for once all folders were walked."""
+    def start(self, last: Mapping[str, Run], since: float) -> None:
+        """Begin, where `last` tells of earlier lives. What was missed is made up for once all folders were walked.
+
+        What never ran counts from `since`, in seconds since 1970: nothing of a new installation was missed.
+        """
         now, steady = self._clock.now(), self._clock.monotonic()
         self._wall, self._steady = now, steady
         self._quiet_until, self._looking_until = steady + _AFTER_START_S, steady + _LONGEST_LOOK_S
@@ -172,6 +183,8 @@ class Scheduler:
             for name, job in self._jobs.items():
                 # The first walk comes by itself.
                 job.last = Run(now) if name == RESCAN else believed(job.when, last.get(name), now)
+                # One that a wrong clock wrote did run, nobody knows when: it is due.
+                job.since = None if name in last else Run(min(since, now))
                 job.seen = steady
         for name, job in self._jobs.items():
             self._hands.add_job(partial(self._come, job), _Trigger(job), id=name, next_run_time=None)
@@ -250,6 +263,8 @@ class Scheduler:
             for job in self._jobs.values():
                 if job.last is not None:
                     job.last = set_back(job.when, job.last, now, steady - job.seen)
+                if job.since is not None:
+                    job.since = set_back(job.when, job.since, now, steady - job.seen)
                 job.changed = True
 
     def _woke(self, steady: float) -> None:
@@ -292,7 +307,7 @@ class Scheduler:
                 elif job.due:  # it comes no second time before it was done
                     job.next = first_after(job.when, now)
                 else:
-                    job.next = next_due(job.when, job.last, now)
+                    job.next = next_due(job.when, job.last or job.since, now)
                 at = job.next
             self._hands.modify_job(name, next_run_time=None if at is None else _as_time(at))
 
@@ -311,10 +326,14 @@ class Scheduler:
         spared = self._holds() is not None
         with self._lock:
             wanted = [name for name, job in self._jobs.items() if job.due and not job.asked and name != RESCAN]
-            name = next((name for name in wanted if not (spared and name in _HEAVY)), None)
-            if name is None:
+            allowed = [name for name in wanted if not (spared and name in _HEAVY)]
+            if not allowed:
                 return
-            self._jobs[name].asked = True
+            # In turn: one that takes longer than its interval is due again at once, and holds up no other for ever.
+            # What was done longest ago goes first: a machine that is on for minutes a day gets to each of them.
+            name = min(allowed, key=lambda name: self._jobs[name].order())
+            self._turns += 1
+            self._jobs[name].asked, self._jobs[name].turn = True, self._turns
         self._duties.ask(name)
 
     def _waits(self, steady: float) -> str | None:
@@ -345,7 +364,9 @@ class Scheduler:
             state, detail = "failed", failed[name]
         elif job.due:
             state, detail = "waiting", waits
-        last = None if job.last is None or (name == RESCAN and not self._ticket) else job.last.at
+        # The walk of the start is one as soon as it has ended.
+        is_first_walk = name == RESCAN and walking and not self._ticket
+        last = None if job.last is None or is_first_walk else job.last.at
         return Entry(name, job.written, last, soon if job.due else job.next, state, detail)
 
 

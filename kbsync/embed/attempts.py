@@ -9,7 +9,7 @@ import structlog
 
 from kbsync.embed.embedder import Device, checked, failed, unready
 from kbsync.embed.waiting import Request, Task
-from kbsync.errors import KbsyncError, RetryLater, Unready
+from kbsync.errors import KbsyncError, RetryLater, Unready, without_text
 from kbsync.model import Priority
 from kbsync.reasons import Reason
 
@@ -21,6 +21,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 # After so many texts in a row that each killed the device's process alone it is hardly the fault of the next ones.
 _DEADLY_TEXTS = 3
+# No model dies of it where it is well; about as long as those of which it died, for memory may be what is short.
+_HARMLESS = "a "
 
 
 def results(
@@ -76,6 +78,21 @@ def _each_alone(
             else:  # there is no device just now: the others need not ask for it
                 away = result
     return found
+
+
+def is_well(device: Device, tokens: int, deaths: Deaths) -> bool:
+    """Tell whether a device whose process died over texts embeds one of about `tokens` that does no harm.
+
+    Then those were the fault, `deaths` begins anew, and the device has the model.
+    """
+    try:
+        device.encode([_HARMLESS * max(1, tokens // 2)], query=False)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is no answer
+        if not isinstance(error, RetryLater):  # else it died again, which is logged, or it is to end
+            log.error("model_not_well", device=device.name, error=without_text(error))
+        return False
+    deaths.lived()
+    return True
 
 
 def unusable(error: Exception) -> Unready:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from kbsync.clock import Clock, SystemClock
-from kbsync.embed.attempts import results, stopping, unusable
+from kbsync.embed.attempts import is_well, results, stopping, unusable
 from kbsync.embed.embedder import Device, DeviceInfo, means_of_windows, of_all, unready
 from kbsync.embed.lifetimes import Deaths, Idleness
 from kbsync.embed.roster import ModelState, Roster
@@ -28,6 +28,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 # A batch takes half a second; a model that is just loading is not waited for. For all threads together.
 _STOP_SECONDS = 2.0
+# A search is answered by words where the device is stuck for longer; whoever made it is not to wait until it is ended.
+_QUERY_SECONDS = 10.0
 
 
 class Batcher:
@@ -188,14 +190,14 @@ class Batcher:
         """Return one normalised float32 row a text, in order, shape (len(texts), dimension). Blocks.
 
         Raises FailFile(MODEL) where the model fails on one of the texts, Unready(MODEL) where it cannot be used at all,
-        RetryLater(MODEL) when the batcher stops or memory is short.
+        RetryLater(MODEL) when the batcher stops or memory is short, or for a query when it takes long.
         """
         parts = [windows(readable(text), self._counter, self._max_tokens) for text in texts]
         flat = [window for part in parts for window in part]
         request = Request(len(flat), self._dimension)
         self._submit(request, [Task(request, row, window, priority) for row, window in enumerate(flat)])
         try:
-            self._await(request)
+            self._await(request, _QUERY_SECONDS if priority == Priority.QUERY else None)
         finally:
             with self._changed:  # also when the wait was interrupted: nobody wants the rest any more
                 request.error = request.error or stopping()
@@ -235,11 +237,11 @@ class Batcher:
             self._roster.want(asked=any(task.priority == Priority.QUERY for task in tasks))
             self._changed.notify_all()
 
-    def _await(self, request: Request) -> None:
+    def _await(self, request: Request, limit_s: float | None) -> None:
         while True:
             with self._changed:
-                if self._started:
-                    self._changed.wait_for(lambda: request.done)
+                if self._started and not self._changed.wait_for(lambda: request.done, limit_s):
+                    raise RetryLater(Reason.MODEL, f"It gave no answer within {limit_s:g} seconds.")
                 if request.done:
                     break
             # False here means that another thread's step ran our texts, or that start or stop came in between.
@@ -289,9 +291,9 @@ class Batcher:
                     self._run(device, batch, deaths)
                 if device.loaded:
                     deaths.lived()
-                elif deaths.pause_s:
+                    self._let_go(device)
+                elif deaths.pause_s and not is_well(device, self._max_tokens, deaths):
                     lose(Unready(Reason.MODEL, f"The process that embeds died {deaths.in_a_row} times in a row."))
-                self._let_go(device)
         finally:
             self._let_go(device)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kbsync.compose import Engine
 from kbsync.config import file as config_file
+from kbsync.config.locations import Locations
 from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
 from kbsync.errors import Unconfirmed, UsageError
@@ -18,6 +19,22 @@ from kbsync.model import Source, SourceMode
 from kbsync.projects.project import is_project
 from kbsync.sources.ignore import rules_for
 
+# What the system is made of or makes up; of the second, folders in which people's disks and files lie all the same.
+_SYSTEM = ("/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/bin", "/sbin", "/lib", "/lib64", "/System")
+_PEOPLES = ("/run/media", "/run/user", "/dev/shm")
+# A folder in one of these may be a person's, these themselves are not.
+_ROOTS = (
+    "/",
+    "/usr",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib64",
+    "/var",
+    "/Library",
+    "/private",
+    "/private/etc",
+)
 # A folder is counted for so many seconds at most: whoever asks waits.
 _SURVEY_S = 5.0
 
@@ -81,8 +98,8 @@ class Folders(Ledger):
     ) -> Record:
         """Write a folder into the configuration and begin to follow it: `{added}`.
 
-        Raises UsageError for one that cannot be followed, and Unconfirmed for an inbox that holds files already, which
-        would leave it: `confirmed` says that they may.
+        Raises UsageError for one that cannot be followed, and Unconfirmed for the whole home folder, and for an inbox
+        that holds files already, which would leave it: `confirmed` says that they may.
         """
         path, config = absolute_path(path), self._engine.locations.config_file
         # A pattern that cannot be used is refused first.
@@ -91,6 +108,9 @@ class Folders(Ledger):
         refuse_own(resolved, self._engine.own)
         if mode == "project" and not is_project(resolved):
             raise UsageError(f"{as_text(resolved)} is no project.", hint="`kbsync project init NAME` makes one.")
+        refuse_system(resolved, self._engine.locations)
+        if not confirmed:
+            refuse_home(resolved)
         if mode == "inbox" and not confirmed:
             self._refuse_filled(resolved, recursive, ignore)
         added = config_file.add_source(config, resolved, recursive=recursive, ignore=tuple(ignore), mode=mode)
@@ -157,3 +177,31 @@ def refuse_own(path: str, own: frozenset[tuple[int, int]]) -> None:
         if above == os.path.dirname(above):
             return
         above = os.path.dirname(above)
+
+
+def refuse_system(path: str, places: Locations) -> None:
+    """Raise UsageError for a folder of the system's, and for one around kbsync's own that holds programs' data."""
+    shown = as_text(path)
+    is_systems = any(_is_in(path, one) for one in _SYSTEM) and not any(_is_in(path, one) for one in _PEOPLES)
+    if path in _ROOTS or is_systems:
+        raise UsageError(f"{shown} belongs to the system: nobody wrote it to be found.", hint="Give a folder of yours.")
+    home = os.path.realpath(os.path.expanduser("~"))
+    config = os.path.realpath(os.path.dirname(places.config_file))
+    own = (config, *map(os.path.realpath, (places.data_dir, places.state_dir, places.log_dir)))
+    # Such as ~/.config. Of a larger folder kbsync's own is left out.
+    is_programs = path.startswith(home + os.sep) and path[len(home) + 1 :].startswith((".", "Library"))
+    if path == config or (is_programs and any(_is_in(one, path) for one in own)):
+        raise UsageError(f"{shown} holds kbsync's own configuration or data.", hint="Give a folder of yours.")
+
+
+def refuse_home(path: str) -> None:
+    """Raise Unconfirmed for the home folder itself."""
+    if path == os.path.realpath(os.path.expanduser("~")):
+        raise Unconfirmed(
+            f"{as_text(path)} is your whole home folder: everything in it would be read.",
+            hint="Say yes to that (`--yes`, over HTTP `confirmed`), or give the folders in it that you mean.",
+        )
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

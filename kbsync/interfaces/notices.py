@@ -146,18 +146,33 @@ def of_words(problems: Sequence[Problem], *, is_met: bool) -> list[str]:
 
 
 def of_engine(running: Mapping[str, object]) -> list[str]:
-    """Say what stands in the way of the whole engine: a configuration, or a model, that cannot be used."""
+    """Say what stands in the way of the whole engine: a configuration, or a model, that cannot be used, or waits."""
     configuration, model = (str(running.get(name) or "") for name in ("config_error", "model_error"))
     # The configuration names the model: of one that is not there both say so.
-    found = [configuration] if configuration and configuration not in model else []
-    return [*found, *([of_model(model)] if model else [])]
+    found = [of_configuration(configuration)] if configuration and configuration not in model else []
+    return [*found, *of_restart(running), *([of_model(model)] if model else [])]
+
+
+def of_configuration(error: str) -> str:
+    """Say what follows from a changed configuration that was refused, and how it goes on."""
+    return f"{error} Until it is right the settings from before hold; then it is followed by itself."
+
+
+def of_restart(running: Mapping[str, object]) -> list[str]:
+    """Say which settings were changed that hold from the next start on only."""
+    names = running.get("restart_for")
+    if not isinstance(names, list) or not names:
+        return []
+    are = "is set anew and holds" if len(names) == 1 else "are set anew and hold"
+    return [f"{', '.join(names)} {are} from the next start on: restart for that (`kbsync service restart`)."]
 
 
 def of_model(error: str) -> str:
     """Say what follows from a model that cannot be used, and how it goes on."""
     return (
         f"{error} Until then nothing new is indexed, and what is indexed is found by its words only; what waits is not "
-        "lost. It goes on by itself when the model's folder is whole again, after another repair when kbsync restarts."
+        "lost. It goes on by itself when the model's folder is whole again, or its process lives; after another repair "
+        "when kbsync restarts."
     )
 
 

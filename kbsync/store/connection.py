@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ def connect_writer(path: str, accept: Callable[[apsw.Connection], object]) -> ap
     Raises StorageUnavailable for a full disk or a foreign lock, StopEngine for what waiting cannot mend.
     """
     require_sqlite(apsw.sqlite_lib_version())
+    require_file(path)
     before = os.umask(0o077)
     try:
         with translated(path, opening=True):
@@ -68,6 +70,7 @@ def connect_writer(path: str, accept: Callable[[apsw.Connection], object]) -> ap
 
 def connect_reader(path: str) -> apsw.Connection:
     """Open a connection that cannot write. The file must exist. Raises StorageUnavailable where that fails for now."""
+    require_file(path)
     with translated(path, opening=not os.path.exists(path)):
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -77,6 +80,7 @@ def connect_reader(path: str) -> apsw.Connection:
 
 def connect_without_log(path: str) -> apsw.Connection:
     """Open a connection that reads the file alone, as if nothing lay in its write-ahead log. Nothing is locked."""
+    require_file(path)
     uri = "file:" + urllib.parse.quote(os.fsencode(os.path.abspath(path))) + "?immutable=1"
     with translated(path, opening=True):
         connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -92,6 +96,16 @@ def roll_back(path: str) -> None:
             connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018 (reading it is what counts)
         finally:
             connection.close()
+
+
+def require_file(path: str) -> None:
+    """Raise StopEngine for a named pipe or a device in place of a database: opening it would wait, or act."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return  # told by whoever opens it
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise StopEngine(f"The database {path} is no file.", hint="Move it away; `kbsync run` makes it anew.")
 
 
 def require_sqlite(version: str) -> None:

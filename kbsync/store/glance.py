@@ -10,6 +10,7 @@ from typing import TypeVar
 import apsw
 
 from kbsync.errors import DatabaseDamaged
+from kbsync.store.connection import require_file
 
 T = TypeVar("T")
 
@@ -17,8 +18,10 @@ T = TypeVar("T")
 def glance(path: str, work: Callable[[apsw.Connection], T]) -> T:
     """Return what `work` reads of the file as it is, without what lies in its write-ahead log.
 
-    For when nobody writes it. Raises DatabaseDamaged for what cannot be read, and what `work` raises.
+    For when nobody writes it. Raises DatabaseDamaged for what cannot be read, StopEngine for what is no file, and what
+    `work` raises.
     """
+    require_file(path)
     uri = "file:" + urllib.parse.quote(os.fsencode(os.path.abspath(path))) + "?immutable=1"
     try:
         connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)

@@ -26,6 +26,8 @@ LAST_OUTAGE = "last_outage"
 STEADINESS = "steadiness"
 # JSON: when each job of the timetable ran last.
 LAST_RUNS = "last_runs"
+# When a daemon saw this database first: what never ran counts from there.
+TIMETABLE_SINCE = "timetable_since"
 # Which stale documents the timetable had made anew last, and by which rules.
 REMADE = "remade"
 # JSON: since when, and until when if that is set, a person has all of kbsync rest (seconds since 1970).

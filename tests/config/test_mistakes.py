@@ -9,6 +9,7 @@ import pytest
 
 from kbsync.config.mistakes import line_of
 from kbsync.config.settings import load_settings, unknown_variables
+from kbsync.config.usable import usable_part
 from kbsync.config.written import template
 from kbsync.errors import ConfigurationError, Mistake
 
@@ -91,8 +92,46 @@ def test_a_setting_is_in_the_line_where_its_statement_begins(keys: tuple[str | i
         ("workers = 2\n[http\nport = 1\n", ["line 2, column 6: Expected ']'"]),
         ('log_level = "info\n', ["line 1, column 18: Illegal character"]),
         ("a = 1\nworkers = \n", ["line 2, column 11: Invalid value"]),
-        ("workers = 2\nworkers = 3\n", ["line 2, column 12: Cannot overwrite a value"]),
+        ("workers = 2\nworkers = 3\n", ["line 2, column 12: workers: it is there already, in line 1; keep one"]),
         ("workers = 2\nencodings = [\n  'big5',\n", ["line 2: Invalid value; what begins there does not end"]),
+        ("[chunks]\nmin_tokens = 1\n# x\n[chunks]\n", ["line 4, column 8: chunks: it is there already, in line 1"]),
+        ("x = 1\n[http]\nport = 1\nport = 2\n", ["line 4, column 9: http.port: it is there already, in line 3"]),
+        (
+            "[[sources]]\npath = '/a'\n[[sources]]\npath = '/b'\npath = '/c'\n",
+            ["line 5, column 12: sources.1.path: it is there already, in line 4"],
+        ),
+        ("chunks = {min_tokens = 1}\nchunks.max_tokens = 99\n", ["line 2, column 23: chunks.max_tokens: it is there"]),
+        (
+            "encodings = ['big5', 'x',\n 'y']\n",
+            ["line 1: entry 2 of encodings: x is no legacy", "line 1: entry 3 of encodings: y is no legacy"],
+        ),
+        (
+            "[resources]\nquiet_hours = ['9-5', '10:00-99:00']\n",
+            [
+                "line 2: entry 1 of resources.quiet_hours: '9-5'",
+                "line 2: entry 2 of resources.quiet_hours: '10:00-99:00'",
+            ],
+        ),
+        (
+            "[[sources]]\npath = '/a'\nignore = [5]\n",
+            ["line 3: entry 1 of ignore of source /a (number 1): must be text"],
+        ),
+        (
+            "[[sources]]\npath = '/a'\nignore = '*.x'\n",
+            ["line 3: ignore of source /a (number 1): must be a list, such as ["],
+        ),
+        ("rescan_s = 0\n", ["line 1: rescan_s: must be more than 0"]),
+        ("rescan_s = 9999999\n", ["line 1: rescan_s: must be 2592000 or less"]),
+        ("[chunks]\nmin_tokens = 500\nmax_tokens = 300\n", ["line 2: chunks.min_tokens must be at most chunks.max"]),
+        (
+            "[chunks]\nmin_tokens = 300\nmax_tokens = 200\noverlap_tokens = 150\n[[sources]]\npath = '/a'\n"
+            "[[sources]]\npath = '/a'\n",
+            [
+                "line 2: chunks.min_tokens must be",
+                "line 4: chunks.overlap_tokens must be",
+                "line 8: /a is listed twice",
+            ],
+        ),
         (b"workers = 2\n# caf\xe9\n", ["line 2: what stands there is no UTF-8"]),
     ],
 )
@@ -142,6 +181,56 @@ def test_what_a_variable_says_is_told_by_its_name(
     (found,) = mistakes(tmp_path, text)
     assert (found.variable, found.line) == (name, None)
     assert str(found).startswith(f"variable {name}: ")
+
+
+def test_lists_of_variables_are_json_and_all_mistakes_of_variables_and_file_are_told_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KBSYNC_RESOURCES__QUIET_HOURS", "09:00-18:00")
+    monkeypatch.setenv("KBSYNC_CHUNKS", "small")
+    monkeypatch.setenv("KBSYNC_ENCODINGS", "")
+    found = mistakes(tmp_path, "workers = 0\n")
+    assert sorted(str(mistake) for mistake in found) == [
+        "line 1: workers: must be 1 or more",
+        "variable KBSYNC_CHUNKS: chunks: must be a table of settings in JSON",
+        'variable KBSYNC_ENCODINGS: encodings: must be a list in JSON, such as ["shift_jis"]',
+        "variable KBSYNC_RESOURCES__QUIET_HOURS: resources.quiet_hours: must be a list in JSON, "
+        'such as ["09:00-18:00"]',
+    ]
+
+
+def test_a_list_of_a_variable_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KBSYNC_RESOURCES__QUIET_HOURS", '["9:00-18:00"]')
+    monkeypatch.setenv("KBSYNC_MODELS__DEVICE", "cpu")
+    settings = load_settings(str(tmp_path / "config.toml"))
+    assert (settings.resources.quiet_hours, settings.models.device) == (("09:00-18:00",), "cpu")
+
+
+def test_the_rest_of_a_configuration_with_mistakes_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KBSYNC_MODELS__DEVICE", "cuda:7")
+    file = tmp_path / "config.toml"
+    file.write_text(
+        "workers = 0\nhttp = 3\n[models]\nembedder = '/e'\nidle_s = 'x'\n[chunks]\nmin_tokens = 'x'\n"
+        "[[sources]]\npath = '/a'\nmode = 'steal'\n[[sources]]\npath = 'b'\n[[sources]]\npath = '/c'\n"
+    )
+    part = usable_part(str(file))
+    assert (part.models.embedder, part.models.device, part.models.idle_s) == ("/e", "cuda:7", 300)
+    assert (part.workers, part.http.enabled, part.chunks.min_tokens) == (4, True, 50)
+    assert [(source.path, source.mode) for source in part.sources] == [("/a", "mirror")]
+
+
+def test_a_folder_in_the_place_of_the_configuration_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="it is a folder") as caught:
+        load_settings(str(tmp_path))
+    assert "Errno" not in str(caught.value)
+
+
+def test_a_question_ends_with_its_own_mark(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("worker = 2\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(str(tmp_path / "config.toml"))
+    assert "did you mean workers?" in caught.value.message
+    assert "?." not in caught.value.message
 
 
 def test_a_misspelt_variable_is_asked_about() -> None:

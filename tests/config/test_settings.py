@@ -125,6 +125,20 @@ def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:
         load_settings(str(tmp_path))
 
 
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(ConfigurationError, match="not a regular file"):
+        load_settings(str(tmp_path / "config.toml"))
+
+
+@pytest.mark.timeout(20)
+def test_thousands_of_sources_are_compared_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each against each, these would take a minute."""
+    monkeypatch.setattr(os.path, "realpath", lambda path: path)
+    text = "".join(f"[[sources]]\npath = '/a/{number}'\n" for number in range(16000))
+    assert len(load(tmp_path, text).sources) == 16000
+
+
 def test_sources_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "real").mkdir()

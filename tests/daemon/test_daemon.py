@@ -255,6 +255,14 @@ def test_a_configuration_with_a_mistake_is_told_and_the_old_one_kept(alive: Simu
     assert len(alive.watchers) == 2
 
 
+def test_what_holds_from_the_next_start_on_is_named_until_it_is_as_it_was(alive: SimulatedEngine) -> None:
+    changed = 'workers = 3\nrescan_s = 77\n[models]\nidle_s = "never"\n[resources]\nnice = 12\nthreads = 1\n'
+    alive.configure(NOTES, text=changed)
+    assert alive.daemon.status()["restart_for"] == ["workers", "models.idle_s", "resources.threads"]
+    alive.configure(NOTES)
+    assert alive.daemon.status()["restart_for"] == []
+
+
 def test_a_pattern_that_cannot_be_used_is_told_and_the_old_configuration_kept(alive: SimulatedEngine) -> None:
     alive.world.configure(NOTES, ARCHIVE, ignore=["!"])
     alive.daemon.tick()

@@ -192,12 +192,35 @@ def test_the_last_runs_outlive_the_process(started: Callable[[], SimulatedEngine
     assert last["compact"] is None
 
 
+def test_what_never_ran_counts_from_when_a_daemon_saw_the_database_first(
+    started: Callable[[], SimulatedEngine],
+) -> None:
+    from kbsync.daemon import last_runs
+    from kbsync.store import meta
+
+    engine = started()
+
+    def since(now: float) -> float:
+        return engine.engine.writer.run(lambda connection: last_runs.since(connection, now))
+
+    def noted() -> str | None:
+        return engine.engine.readers.read(lambda connection: meta.get(connection, meta.TIMETABLE_SINCE))
+
+    began = since(1e9)
+    assert began == since(began + 5e6)
+    assert since(began - 100) == began - 100, "that one was written by a wrong clock"
+    for odd in ("x", "NaN", ""):
+        engine.engine.writer.run(lambda connection, odd=odd: meta.put(connection, meta.TIMETABLE_SINCE, odd))  # type: ignore[misc]
+        assert (since(2e9), noted()) == (2e9, "2000000000.0")
+
+
 def test_last_runs_that_cannot_be_read_never_were(started: Callable[[], SimulatedEngine]) -> None:
     from kbsync.daemon import last_runs
     from kbsync.store import meta
 
     engine = started()
-    for odd in ("{", "[1]", '{"check": 5}', '{"check": ["x", null]}', '{"check": [1, "yesterday"]}'):
+    no_moments = [f'{{"check": [{odd}, null]}}' for odd in ('"x"', "NaN", "1e999", "-1e18", "1e18")]
+    for odd in ("{", "[1]", '{"check": 5}', '{"check": [1, "yesterday"]}', *no_moments):
         engine.engine.writer.run(lambda connection, odd=odd: meta.put(connection, meta.LAST_RUNS, odd))  # type: ignore[misc]
         assert engine.engine.readers.read(last_runs.read) == {}
 

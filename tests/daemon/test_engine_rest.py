@@ -145,7 +145,13 @@ def test_a_clock_that_is_set_prolongs_no_pause(
     assert engine.found("quince") == [FIRST]
 
 
-@pytest.mark.parametrize("stored", ["", "no JSON", "[]", '{"since": 1}', '{"since": "x", "until": null}', "NaN"])
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *("", "no JSON", "[]", '{"since": 1}', '{"since": "x", "until": null}', "NaN"),
+        *('{"since": -1e300, "until": null}', '{"since": 1, "until": 1e300}'),
+    ],
+)
 def test_a_pause_that_cannot_be_read_holds_nothing_up(started: Callable[[], SimulatedEngine], stored: str) -> None:
     engine = started()
     engine.engine.writer.run(lambda connection: meta.put(connection, meta.PAUSE, stored))
@@ -269,7 +275,7 @@ def test_a_run_that_somebody_waits_for_rests_not(world: World) -> None:
 
 
 def test_timed_walks_rest_too_and_are_made_up_for(engine: SimulatedEngine) -> None:
-    engine.daemon.scheduler.start({})
+    engine.daemon.scheduler.start({}, 0.0)
     engine.engine.rest.pause(HOUR)
     engine.fs.write(FIRST, b"quince")  # nobody tells
     engine.clock.advance(1000.0)

@@ -210,6 +210,26 @@ def test_a_model_that_fails_to_load_is_waited_for_uncounted(tmp_path: Path, begi
     assert engine.found("medlar") == [f"{NOTES}/a.md"]
 
 
+def test_a_model_that_was_gone_when_it_was_needed_is_seen_when_its_files_are_back(world: World, begin: Begin) -> None:
+    engine = begin(world)
+    whole = engine.engine.seams.model
+
+    def load() -> None:
+        raise Unready(Reason.MODEL, "The folder of the model is gone.")
+
+    world.device.load = load  # type: ignore[method-assign]
+    engine.lies_there = whole
+    engine.write(f"{NOTES}/a.md", "# A\n\nThe medlar ripens late.")
+    turn_for(engine, 130)
+    assert not engine.daemon.wants_restart, "its files are what they were"
+    engine.lies_there = None
+    turn_for(engine, 61)
+    assert not engine.daemon.wants_restart
+    engine.lies_there = whole
+    turn_for(engine, 61)
+    assert engine.daemon.wants_restart
+
+
 def test_by_hand_a_model_of_the_same_files_is_tried_again(world: World, begin: Begin) -> None:
     engine = begin(world)
 

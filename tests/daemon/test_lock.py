@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kbsync.daemon.lock import DataLock, Owner, owner_of
+from kbsync.daemon.lock import DataLock, Owner, named_in, owner_of
 from kbsync.errors import EngineBusy, StopEngine
 
 _HOLD = """
@@ -265,6 +265,23 @@ def test_data_of_another_user_are_told_as_such(path: Path, monkeypatch: pytest.M
         patched.setattr(os, "open", forbidden)
         with pytest.raises(StopEngine, match="another user's"):
             owner_of(str(path))
+
+
+def test_a_file_on_the_way_to_the_lock_is_told(tmp_path: Path) -> None:
+    """As where HOME is /dev/null."""
+    (tmp_path / "data").touch()
+    with pytest.raises(StopEngine, match="Not a directory"):
+        owner_of(str(tmp_path / "data" / "kb.lock"))
+
+
+def test_a_pipe_in_place_of_the_lock_is_told_and_not_waited_for(path: Path) -> None:
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(StopEngine, match="is no file"):
+        owner_of(str(path))
+    assert named_in(str(path)) is None
+    with pytest.raises(StopEngine, match="is no file"):
+        DataLock(str(path)).acquire("command")
 
 
 def test_what_a_start_does_is_read_whole_whatever_was_there_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -39,13 +40,46 @@ def test_it_asks_for_a_walk_again_and_again(machine: Machine) -> None:
     assert [round(done.true - machine.done[0].true) for done in machine.runs("rescan")] == [0, 300, 600]
 
 
-def test_what_never_ran_is_done_once_after_the_start_one_thing_after_another(machine: Machine) -> None:
+def test_the_walk_of_the_start_is_the_first_one_that_is_told(machine: Machine) -> None:
+    begun = machine.clock.now()
+    machine.awake(WALK_S / 2)
+    assert (entry(machine, "rescan").state, entry(machine, "rescan").last) == ("running", None)
+    machine.awake(WALK_S)
+    assert (entry(machine, "rescan").state, entry(machine, "rescan").last) == ("scheduled", begun)
+
+
+def test_what_was_missed_is_done_once_after_the_start_one_thing_after_another(machine: Machine) -> None:
     machine.awake(299)
     assert [done.name for done in machine.done] == []
     machine.awake(SETTLED_S)
     duties = [done for done in machine.done if done.name != "rescan"]
     assert [done.name for done in duties] == list(ALL)
     assert all(later.true - earlier.true >= DUTY_S for earlier, later in pairwise(duties))
+
+
+def test_nothing_of_a_new_installation_was_missed_each_job_comes_when_it_is_first_due(clock: TravellingClock) -> None:
+    with in_zone("UTC"):
+        now = datetime(2026, 3, 2, 9, 0, tzinfo=UTC).timestamp()  # a Monday
+        clock.jump(now - clock.now())
+        machine = Machine(clock, {"compact": "sun 04:00", "check": "12:00", "retry": "6h"}, known_s=0)
+        assert [entry(machine, name).next for name in ("compact", "check", "retry")] == [
+            datetime(2026, 3, 8, 4, 0, tzinfo=UTC).timestamp(),
+            now + 3 * 3600.0,
+            now + 6 * 3600.0,
+        ]
+        machine.awake(2 * 3600.0, step=10)
+        assert {done.name for done in machine.done} == {"rescan"}
+        machine.off(5.0)
+        machine.awake(2 * 3600.0, step=10)
+        assert {done.name for done in machine.done} == {"rescan", "check"}
+
+
+def test_a_machine_that_is_on_for_a_while_each_morning_gets_everything_done(clock: TravellingClock) -> None:
+    machine = Machine(clock, {"compact": "sun 04:00"}, known_s=0)
+    for _ in range(8):
+        machine.awake(10 * 60.0, step=5)
+        machine.off(86_400.0 - 10 * 60.0)
+    assert {name for name in ALL if not machine.runs(name)} == set()
 
 
 def test_nothing_is_done_before_the_first_walk_has_ended(machine: Machine) -> None:
@@ -123,6 +157,12 @@ def test_what_cannot_be_done_is_asked_for_once_and_holds_up_nothing(machine: Mac
     assert (entry(machine, "retry").state, entry(machine, "retry").detail) == ("failed", "The database is busy.")
 
 
+def test_one_that_takes_longer_than_its_interval_holds_up_no_other(clock: TravellingClock) -> None:
+    machine = Machine(clock, dict.fromkeys(ALL, "60s"))
+    machine.awake(SETTLED_S + 10 * len(ALL) * (DUTY_S + 2))
+    assert {name: len(machine.runs(name)) >= 10 for name in ALL} == dict.fromkeys(ALL, True)
+
+
 def test_a_journey_is_noticed_within_a_minute(clock: TravellingClock) -> None:
     with in_zone("Europe/Berlin"):
         machine = Machine(clock, {"check": "03:30"})
@@ -149,7 +189,7 @@ def test_status_tells_what_was_what_comes_and_what_is(machine: Machine) -> None:
     began = machine.clock.now()
     machine.awake(1)
     machine.awake(WALK_S)
-    assert entry(machine, "rescan") == Entry("rescan", "300s", None, began + 300, "scheduled")
+    assert entry(machine, "rescan") == Entry("rescan", "300s", began, began + 300, "scheduled")
     assert entry(machine, "logs") == Entry("logs", "24h", None, began + 300, "waiting", "kbsync has just been started")
     machine.awake(305 - WALK_S)
     assert entry(machine, "logs").state == "running"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from kbsync.embed import batcher as batcher_module
 from kbsync.embed.batcher import Batcher
 from kbsync.embed.embedder import Device
 from kbsync.errors import ConfigurationError, FailFile, RetryLater, Unready
@@ -224,6 +225,21 @@ def test_stopping_fails_who_waits_with_a_promise(callers: ThreadPoolExecutor) ->
     assert len(device.batches) == 1
     ours = [thread for thread in set(threading.enumerate()) - before if thread.name == "embed-fake"]
     assert not ours
+
+
+def test_a_search_waits_for_no_device_that_hangs(monkeypatch: pytest.MonkeyPatch, callers: ThreadPoolExecutor) -> None:
+    monkeypatch.setattr(batcher_module, "_QUERY_SECONDS", 0.1)
+    device = GatedDevice()
+    with running(batcher_on(device)) as batcher:
+        job = callers.submit(batcher.embed, ["long"], Priority.SCAN)
+        assert device.begun.acquire(timeout=WAIT)
+        with pytest.raises(RetryLater, match=r"no answer within 0\.1 seconds") as caught:
+            batcher.embed(["asked"], Priority.QUERY)
+        assert caught.value.reason is Reason.MODEL
+        device.gate.release(2)
+        assert job.result(WAIT).shape == (1, 16), "a job waits for as long as it takes"
+        assert batcher.embed(["asked"], Priority.QUERY).shape == (1, 16)
+    assert [texts for texts, _ in device.batches] == [("long",), ("asked",)], "nobody waited for the first one any more"
 
 
 def test_after_stopping_nothing_is_embedded() -> None:

@@ -114,6 +114,7 @@ class DyingDevice(HashDevice):
     def __init__(self, loads_that_die: int = 0) -> None:
         super().__init__(batch_tokens=1000)
         self.loads_that_die = loads_that_die
+        self.dies_of_all = False
         self.gate = threading.Event()
         self.gate.set()
 
@@ -130,7 +131,7 @@ class DyingDevice(HashDevice):
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
         self.load()
         vectors = super().encode(texts, query)
-        if "die" in texts:
+        if "die" in texts or self.dies_of_all:
             self.loaded = False
             raise RetryLater(Reason.CRASHED, "Its process was ended by SIGKILL.")
         return vectors
@@ -168,8 +169,21 @@ def test_texts_of_one_file_kill_the_process_once_more_not_each(callers: ThreadPo
         assert [len(texts) for texts, _ in device.batches] == [9, 1]
 
 
+def test_texts_that_kill_it_one_after_the_other_make_no_model_unusable(callers: ThreadPoolExecutor) -> None:
+    device = DyingDevice()
+    with running(on(ManualClock(), device)) as batcher:
+        ended = asked_together(batcher, callers, device, *["die"] * 5)
+        assert ended() == ["RetryLater"] * 3 + ["Unready"] * 2
+        for _ in range(9):
+            with pytest.raises(RetryLater):
+                batcher.embed(["die"], Priority.SCAN)
+        assert batcher.embed(["one"], Priority.SCAN).shape == (1, 16)
+        assert batcher.error is None
+
+
 def test_where_text_after_text_kills_it_the_rest_waits_uncounted(callers: ThreadPoolExecutor) -> None:
     clock, device = ManualClock(), DyingDevice()
+    device.dies_of_all = True
     with running(on(clock, device)) as batcher:
         ended = asked_together(batcher, callers, device, *["die"] * 5)
         assert ended() == ["RetryLater"] * 3 + ["Unready"] * 2
@@ -177,6 +191,7 @@ def test_where_text_after_text_kills_it_the_rest_waits_uncounted(callers: Thread
         with pytest.raises(Unready, match="4 times in a row"):
             batcher.embed(["one"], Priority.SCAN)
         assert (batcher.state, batcher.ready) == ("unusable", False)
+        device.dies_of_all = False
         clock.advance(600)
         batcher.look()
         until(lambda: batcher.error is None and batcher.ready)

@@ -29,12 +29,22 @@ class Done:
 
 
 class Machine:
-    """Ticks a scheduler and does what it asks for. `true`: seconds since 1970 by a clock that nobody sets."""
+    """Ticks a scheduler and does what it asks for. `true`: seconds since 1970 by a clock that nobody sets.
 
-    def __init__(self, clock: TravellingClock, schedule: Mapping[str, object], rescan_s: float = 300.0) -> None:
+    Its database was seen first `known_s` seconds ago, and nothing was ever done since.
+    """
+
+    def __init__(
+        self,
+        clock: TravellingClock,
+        schedule: Mapping[str, object],
+        rescan_s: float = 300.0,
+        known_s: float = 30 * 86_400.0,
+    ) -> None:
         self.clock = clock
         self.settings = Settings(schedule=schedule, rescan_s=rescan_s)  # type: ignore[arg-type]  # checked by pydantic
         self.true = clock.now()
+        self.since = clock.now() - known_s
         self.done: list[Done] = []
         self.kept: dict[str, Run] = {}
         self.holds: str | None = None
@@ -129,7 +139,7 @@ class Machine:
             self.kept.update,
             lambda: self.holds,
         )
-        scheduler.start(dict(self.kept))
+        scheduler.start(dict(self.kept), self.since)
         return scheduler
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -49,7 +51,7 @@ def test_what_was_seen_is_what_was_indexed_waits_was_skipped_or_failed(service: 
     assert status["added"]["indexed"] >= 1
     lines = service.command("status").stdout.splitlines()
     assert any(line.startswith("by hand ") for line in lines)
-    assert any(line.startswith("rescan ") for line in lines), "the timetable"
+    assert any(re.match(r"rescan +\S+ +\d{4}-\d\d-\d\d \d\d:\d\d ", line) for line in lines), "times that people read"
 
 
 def test_a_file_that_failed_is_a_notice_with_the_command_that_names_it(service: Service, unreadable: str) -> None:
@@ -178,7 +180,11 @@ def test_history_tells_the_newest_first_of_a_file_or_a_folder(service: Service) 
     below = asked(service, "history", str(service.folder), "--limit", "1")
     assert len(below["events"]) == 1
     assert below["total"] > 1
-    assert "storied.md" in service.command("history", str(path)).stdout
+    shown = service.command("history", str(path)).stdout
+    assert "storied.md" in shown
+    at = datetime.fromisoformat(found["events"][0]["at"])
+    assert at.tzinfo is UTC
+    assert f"{at.astimezone():%Y-%m-%d %H:%M:%S}" in shown, "by the machine's own time"
     assert asked(service, "history", "/never/seen.md") == {"events": [], "total": 0}
     assert service.command("history", "/never/seen.md").exit_code == 0
 

@@ -62,6 +62,18 @@ def test_what_cannot_be_used_is_told_once() -> None:
     assert len(reindex_notices(reindex)) == 1
 
 
+def test_a_configuration_that_was_refused_says_what_holds_and_how_it_goes_on() -> None:
+    [told] = notices.of_engine({"config_error": "workers must be 1 or more. Correct it."})
+    assert told.startswith("workers must be 1 or more. Correct it. Until it is right the settings from before hold")
+    assert "by itself" in told
+
+
+def test_settings_that_wait_for_a_restart_are_named() -> None:
+    [told] = notices.of_engine({"restart_for": ["http.port", "workers"]})
+    assert told.startswith("http.port, workers are set anew")
+    assert notices.of_engine({"restart_for": []}) == []
+
+
 def test_one_line_stands_for_all_notices() -> None:
     assert notice_line(["a"]) == "a"
     assert re.fullmatch(r"a \(1 more notice: `kbsync status`\)", notice_line(["a", "b"]))

@@ -29,8 +29,11 @@ def main():
     asked = " ".join(arguments)
     if asked == "--version":
         print("VERSION")
-    elif asked == "status":
-        sys.exit(0 if state == "running" or os.path.exists(os.path.join(stage, "by-hand")) else 4)
+    elif asked == "status --json":
+        by_hand = os.path.join(stage, "by-hand")
+        found = open(by_hand).read() if os.path.exists(by_hand) else state if state == "running" else "stopped"
+        print(json.dumps({"running": found == "running", "state": found}, indent=2))
+        sys.exit(0 if found == "running" else 4)
     elif asked == "service status --json":
         print(json.dumps({"installed": state != "none", "state": "stopped" if state == "none" else state}))
         sys.exit(0 if state == "running" else 4)
@@ -145,6 +148,8 @@ class Stage:
             "PIP_NO_DEPS": "1",
             "PIP_NO_INDEX": "1",
             "PIP_CONFIG_FILE": os.devnull,
+            # As many have it, for a Python of the system's.
+            "PIP_USER": "1",
         }
         for path in (folder, *folder.rglob("*")):
             self._give(path)

@@ -11,6 +11,7 @@ from typer import Typer
 from typer.main import get_command
 
 from kbsync.interfaces.cli.app import app
+from kbsync.interfaces.shells.commands import usage_of
 from tests.meta.checkout import ROOT
 
 README = ROOT / "README.md"
@@ -45,12 +46,12 @@ def _lines(command: Any, name: str, level: int) -> Iterator[str]:
     usage = [
         name,
         *(["[OPTIONS]"] if options else []),
-        *map(_usage_of, arguments),
+        *map(usage_of, arguments),
         *(["COMMAND"] if subcommands else []),
     ]
     yield from ("#" * level + f" `{name}`", "", "```", " ".join(usage), "```", "")
     yield from (_paragraphs(command.help), "")
-    rows = [(_usage_of(parameter), parameter.help) for parameter in arguments if getattr(parameter, "help", None)]
+    rows = [(usage_of(parameter), parameter.help) for parameter in arguments if getattr(parameter, "help", None)]
     rows += [(_option(parameter), parameter.help) for parameter in options]
     if rows:
         yield from ("| | |", "|---|---|")
@@ -62,12 +63,6 @@ def _lines(command: Any, name: str, level: int) -> Iterator[str]:
 
 def _paragraphs(text: str | None) -> str:
     return inspect.cleandoc((text or "").replace("\b", "")).strip()
-
-
-def _usage_of(argument: Any) -> str:
-    name = argument.metavar or argument.name.upper()
-    repeated = "..." if argument.nargs == -1 else ""
-    return f"{name}{repeated}" if argument.required else f"[{name}]{repeated}"
 
 
 def _option(option: Any) -> str:

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from kbsync.interfaces.cli.app import app
 from tests.fakes.eventually import eventually
+from tests.meta.checkout import ROOT
 from tests.meta.install_stage import SHARED, USER, Stage, interpreter
 
 
@@ -204,11 +205,13 @@ def test_two_installations_at_once_are_one(stage: Stage) -> None:
     assert process.returncode == 0, said
 
 
-def test_a_daemon_that_was_started_by_hand_is_not_taken_from_under_its_feet(stage: Stage) -> None:
-    (stage.folder / "by-hand").touch()
+@pytest.mark.parametrize("state", ["running", "starting"])
+def test_a_daemon_that_was_started_by_hand_is_not_taken_from_under_its_feet(stage: Stage, state: str) -> None:
+    (stage.folder / "by-hand").write_text(state)
     assert "started by hand" in stage.install(stage.wheels[stage.new], code=1)
     assert "started by hand" in stage.uninstall(code=1)
     assert stage.version() == stage.was
+    (stage.folder / "by-hand").unlink()
 
 
 def test_a_command_of_another_make_is_left_alone(stage: Stage) -> None:
@@ -268,6 +271,15 @@ def test_a_folder_that_is_not_ours_is_never_replaced_or_removed(stage: Stage) ->
 @pytest.mark.parametrize("argument", ["--twice", "no/such/kbsync-1.0-py3-none-any.whl", "other.whl"])
 def test_wrong_usage_is_told_before_anything_is_done(stage: Stage, argument: str) -> None:
     assert stage.install(argument, code=2)
+
+
+@pytest.mark.parametrize("script", ["install.sh", "uninstall.sh", "quickstart.sh"])
+def test_scripts_find_their_own_folder_where_cd_looks_elsewhere(script: str) -> None:
+    """CDPATH is set: `cd packaging` says where it went, or goes to another folder of that name."""
+    command = ["bash", f"packaging/{script}", "--help"]
+    environment = {**os.environ, "CDPATH": f".:{ROOT}"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert "No such file" not in done.stderr
 
 
 def test_nothing_is_installed_for_another_user_by_sudo(ground: Stage) -> None:

@@ -67,3 +67,11 @@ def test_first_failing_step_ends_it_with_its_exit_code(tmp_path: Path) -> None:
     assert code == 9
     assert calls[-1] == "-m mypy"
     assert re.search(r"^== types: FAILED with exit code 9 after \d+ s$", said, re.MULTILINE)
+
+
+def test_help_is_told_and_nothing_is_made(tmp_path: Path) -> None:
+    (tmp_path / "calls").touch()
+    code, said, calls = run(tmp_path, "--help")
+    assert (code, calls) == (0, [])
+    assert "packaging/test.sh [PYTEST ARGUMENT...]" in said
+    assert "set -e" not in said

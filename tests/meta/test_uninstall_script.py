@@ -124,6 +124,17 @@ def test_below_kbsync_home_only_that_folder_is_emptied(home: Path, tmp_path: Pat
     assert said.count(f"{portable} is kept") == 1
 
 
+def test_a_kbsync_home_where_kbsync_never_was_is_left_alone(home: Path) -> None:
+    """Somebody's own home, say: `data/models` and `logs` are names that others give too."""
+    for name in ("data/models/mine.bin", "data/documents/mine.txt", "logs/service.log", "state/token", "config.toml"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(name)
+    before = files(home)
+    code, said = uninstall(home, "--purge", "--yes", KBSYNC_HOME=str(home))
+    assert (code, files(home)) == (0, before)
+    assert "kbsync has never worked in" in said
+
+
 def test_the_script_looks_where_the_program_keeps_its_things(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     for variables in (

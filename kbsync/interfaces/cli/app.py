@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -32,7 +34,7 @@ from kbsync.interfaces.cli import (
     wait,
     why,
 )
-from kbsync.interfaces.cli.exits import EPILOG
+from kbsync.interfaces.cli.exits import DONE, EPILOG
 
 app = typer.Typer(
     name="kbsync",
@@ -69,10 +71,14 @@ def kbsync(
         from kbsync.interfaces.cli.next_steps import next_steps
         from kbsync.interfaces.cli.output import line
         from kbsync.interfaces.cli.session import locations
+        from kbsync.interfaces.doctor.patience import is_left_waiting
 
         with errors_told():
             for told in next_steps(locations()):
                 line(told)
+        if is_left_waiting():
+            sys.stdout.flush()
+            os._exit(DONE)
 
 
 app.command("init")(init.init)

@@ -18,6 +18,8 @@ from kbsync.errors import ConfigurationError, KbsyncError, NotFound, NotRunning,
 START_S = 60.0
 # The longest single request: an integrity check of a large database.
 _TIMEOUT_S = 3600.0
+# How it is doing it says at once, or it hangs.
+_STATUS_S = 20.0
 
 Record = dict[str, Any]
 
@@ -32,6 +34,7 @@ class Client:
 
     def __init__(self, socket_path: str) -> None:
         self._socket_path = socket_path
+        self._has_answered = False
 
     def get(self, route: str, **parameters: object) -> Record:
         """GET /api/v1/{route}; parameters that are None are left out, those with several values are repeated."""
@@ -42,6 +45,10 @@ class Client:
         ]
         return self._request("GET", f"{route}?{urlencode(given, errors='replace')}" if given else route, None)
 
+    def status(self, within_s: float | None = None) -> Record:
+        """GET /api/v1/status. Raises NotRunning where the answer takes longer than so many seconds, 20 by default."""
+        return self._request("GET", "status", None, _STATUS_S if within_s is None else within_s)
+
     def post(self, route: str, body: object = None) -> Record:
         """POST /api/v1/{route} with a JSON body."""
         return self._request("POST", route, body)
@@ -50,14 +57,29 @@ class Client:
         """DELETE /api/v1/{route}."""
         return self._request("DELETE", route, None)
 
-    def _request(self, method: str, route: str, body: object) -> Record:
-        connection = _UnixConnection(self._socket_path)
+    def _request(self, method: str, route: str, body: object, timeout_s: float = _TIMEOUT_S) -> Record:
+        patience_s = min(timeout_s, _STATUS_S)
+        connection = _UnixConnection(self._socket_path, patience_s)
         try:
+            if timeout_s > patience_s:
+                if not self._has_answered:
+                    # What may take long is asked of one that lives only. It refuses this at once, which is an answer.
+                    connection.request("HEAD", "/api/v1/status")
+                    connection.getresponse().read()
+                    self._has_answered = True
+                patience_s = timeout_s
+                connection.wait_up_to(timeout_s)
             content = None if body is None else json.dumps(body).encode()
             headers = {} if content is None else {"Content-Type": "application/json"}
             connection.request(method, f"/api/v1/{route}", content, headers)
             response = connection.getresponse()
             answer = json.loads(response.read())
+        except TimeoutError as error:
+            raise NotRunning(
+                f"The daemon gives no answer within {patience_s:.0f} seconds: it hangs.",
+                hint="`kbsync service restart` ends it and starts it anew; for one that you started yourself "
+                "`kbsync doctor` names what ends it.",
+            ) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NotRunning(f"The daemon does not answer: {error}.", hint="Is it stopping? Try again.") from error
         finally:
@@ -70,9 +92,15 @@ class Client:
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_TIMEOUT_S)
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
         self._path = path
+
+    def wait_up_to(self, seconds: float) -> None:
+        """Wait so long for an answer from now on."""
+        self.timeout = seconds
+        if self.sock is not None:
+            self.sock.settimeout(seconds)
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

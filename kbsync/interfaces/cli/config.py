@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -54,6 +55,7 @@ def check(as_json: _Json = False) -> None:
     Every mistake is told with its line in the file, or with the variable that it comes from.
     """
     from kbsync.config.settings import load_settings, unknown_variables
+    from kbsync.config.usable import usable_part
 
     places = locations()
     missing: list[str] = []
@@ -64,6 +66,8 @@ def check(as_json: _Json = False) -> None:
         except ConfigurationError as error:
             mistakes = list(error.mistakes)
             problems = [_placed(places, mistake) for mistake in mistakes] or [str(error)]
+            with suppress(ConfigurationError):  # no TOML at all: that is told
+                problems += _unusable(usable_part(places.config_file), places)
         else:
             for message in unknown_variables(os.environ):
                 complain(message)
@@ -134,6 +138,7 @@ def _unusable(settings: Settings, locations: Locations) -> list[str]:
         (("models", "embedder"), partial(configured_model, settings)),
         (("models", "reranker"), partial(require_reranker, settings)),
         (("models", "docling"), partial(docling_models_folder, settings, locations)),
+        (("ocr", "languages"), partial(_require_language, settings.ocr.languages)),
     ]
     if device not in ("auto", "cpu"):
         names = device if isinstance(device, str) else list(device)
@@ -153,6 +158,19 @@ def _unusable(settings: Settings, locations: Locations) -> list[str]:
             line = line_of(text_of(locations.config_file), keys) if os.path.exists(locations.config_file) else None
             found.append(f"{locations.config_file}, line {line}: {error}" if line else str(error))
     return found
+
+
+def _require_language(languages: tuple[str, ...]) -> None:
+    """Raise ConfigurationError for a language that OCR does not read. One unknown by name imports Docling (10 s)."""
+    if not languages:
+        return
+    from kbsync.pipelines.docling_converter import reads_language
+
+    if not reads_language(languages[0]):
+        raise ConfigurationError(
+            f"ocr.languages: OCR cannot read {languages[0]!r}.",
+            hint="Name another language such as de, fr, ch or japan, or none.",
+        )
 
 
 def _placed(locations: Locations, mistake: Mistake) -> str:

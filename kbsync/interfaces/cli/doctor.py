@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbsync.interfaces.cli.exits import FAILED, errors_told
+from kbsync.interfaces.cli.exits import DONE, FAILED, errors_told
 from kbsync.interfaces.cli.output import counted, line, print_json
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def doctor(
     with errors_told():
         from kbsync.clock import SystemClock
         from kbsync.interfaces.doctor.examine import examine
+        from kbsync.interfaces.doctor.patience import is_left_waiting
         from kbsync.interfaces.doctor.subject import subject_here
 
         checks = examine(subject_here(dict(os.environ), SystemClock(), _service), deep=deep)
@@ -35,6 +37,9 @@ def doctor(
         print_json({"ok": is_well, "checks": [_record(check) for check in checks]})
     else:
         _print(checks)
+    if is_left_waiting():
+        sys.stdout.flush()
+        os._exit(DONE if is_well else FAILED)
     if not is_well:
         raise typer.Exit(FAILED)
 

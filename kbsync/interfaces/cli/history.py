@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kbsync.interfaces.cli.exits import errors_told
-from kbsync.interfaces.cli.output import line, print_json, table
+from kbsync.interfaces.cli.output import line, local, print_json, table
 from kbsync.interfaces.cli.session import session
 
 
@@ -26,7 +26,8 @@ def history(
     if not answer["events"]:
         line("Nothing happened yet." if path is None else "Nothing is known to have happened there.")
         return
-    table([(event["at"], event["kind"], *_told(event)) for event in answer["events"]], ("WHEN", "WHAT", "WHERE"))
+    rows = [(local(event["at"], "%Y-%m-%d %H:%M:%S"), event["kind"], *_told(event)) for event in answer["events"]]
+    table(rows, ("WHEN", "WHAT", "WHERE"))
     if answer["total"] > len(answer["events"]):
         line(f"{len(answer['events'])} of {answer['total']}.")
 

@@ -8,6 +8,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from kbsync.interfaces.cli.exits import one_line, printable
@@ -66,6 +67,11 @@ def _width(text: str) -> int:
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: `1 chunk`, `2 chunks`."""
     return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def local(told: str, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Return a moment of an answer, which is in UTC, by the machine's own time."""
+    return datetime.fromisoformat(told).astimezone().strftime(form)
 
 
 def size(count: float) -> str:

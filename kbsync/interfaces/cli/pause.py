@@ -17,16 +17,16 @@ from kbsync.interfaces.cli.session import session
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_UNITS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|m|s)(?:ays?|ours?|in(?:ute)?s?|ec(?:ond)?s?)?")
+_UNITS = {"w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|m|s)(?:eeks?|ays?|ours?|in(?:ute)?s?|ec(?:ond)?s?)?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
-_EXAMPLES = "Such as 30m, 1h, 2h30m, until 18:00, until 2031-05-01."
+_EXAMPLES = "Such as 30m, 1h, 2h30m, 1d, 1w, until 18:00, until 2031-05-01."
 
 
 def pause(
     duration: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DURATION]", help="30m, 1h, 2h30m, until 18:00; without it until `resume`."),
+        typer.Argument(metavar="[DURATION]", help="30m, 2h30m, 1d, until 18:00; without it until `resume`."),
     ] = None,
     as_json: _Json = False,
 ) -> None:
@@ -64,8 +64,8 @@ def seconds_of(text: str, now: float) -> float | None:
     text = " ".join(text.lower().split())
     if not text:
         return None
-    word, _, moment = text.partition(" ")
-    seconds = _until(moment, now) - now if word == "until" else _sum(text.replace(" ", ""))
+    word, _, moment = text.removeprefix("for ").partition(" ")
+    seconds = _until(moment, now) - now if word == "until" else _sum((word + moment).replace(" ", ""))
     if not seconds > 0:
         raise UsageError(f"{text!r} is no time in the future.", hint=_EXAMPLES)
     return seconds

@@ -14,6 +14,7 @@ import typer
 from kbsync.errors import (
     ConfigurationError,
     EngineBusy,
+    KbsyncError,
     RetryLater,
     StopEngine,
     StorageUnavailable,
@@ -84,8 +85,10 @@ def run(
             shows_progress = sys.stderr.isatty() if progress is None else progress
             model_used = signals.stop or _served(places, lock, life, signals, once, shows_progress)
             life.ended_in_order()
-        except (ConfigurationError, UsageError):
+        except (ConfigurationError, UsageError) as error:
             life.ended_in_order()
+            if life.is_served:
+                _written_down(places, error)
             raise
         finally:
             lock.release()
@@ -103,6 +106,16 @@ def _left_alone(launchd: bool) -> Iterator[None]:
         if launchd and ended.exit_code in (USAGE, BAD_CONFIGURATION):
             raise typer.Exit(DONE) from None
         raise
+
+
+def _written_down(places: Locations, error: KbsyncError) -> None:
+    """Write why the service does not start into the log too: where no journal is kept, `service logs` shows that."""
+    import structlog
+
+    from kbsync import log
+
+    log.configure(places.log_file, "info", terminal=False)
+    structlog.stdlib.get_logger(__name__).error("start_refused", error=str(error))
 
 
 def _served(places: Locations, lock: DataLock, life: Life, signals: Signals, once: bool, show_progress: bool) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbsync.errors import NotFound
 from kbsync.interfaces.cli.exits import FAILED, UNREACHABLE, errors_told
 from kbsync.interfaces.cli.output import line, print_json
 from kbsync.interfaces.cli.session import locations
@@ -90,9 +91,14 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl+C.")] = False,
 ) -> None:
-    """Show what the service said last."""
+    """Show what the service said last; exit code 3 where it said nothing yet."""
     with errors_told():
         command = _service().log_command(lines, follow=follow)
+        if command[0] == "tail" and not follow and not os.path.exists(command[-1]):
+            raise NotFound(
+                f"There is no log yet: {command[-1]} is not there.",
+                hint="It begins when the service, or `kbsync run`, does.",
+            )
         try:
             code = subprocess.call(command)
         except FileNotFoundError:

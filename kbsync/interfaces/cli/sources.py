@@ -44,7 +44,10 @@ def add(
         bool, typer.Option("--project", help="A knowledge project: take in what is dropped into its sources/.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask before an inbox is emptied of the files that it holds.")
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Do not ask, neither for the whole home folder nor before an inbox is emptied."
+        ),
     ] = False,
     as_json: _Json = False,
 ) -> None:
@@ -95,7 +98,7 @@ def _editing() -> Iterator[Remote | Operations]:
 def _added(
     operations: Remote | Operations, path: str, *, recursive: bool, ignore: list[str], inbox: bool, yes: bool
 ) -> Record:
-    """Add the folder; where that would take files out of it, once a person has said yes."""
+    """Add the folder; where it is the whole home, or files would be taken out of it, once a person has said yes."""
     try:
         return operations.add_source(
             path, recursive=recursive, ignore=ignore, mode="inbox" if inbox else "mirror", confirmed=yes
@@ -105,7 +108,9 @@ def _added(
             raise
         if not typer.confirm(f"{one_line(error.message)} Go on?"):
             raise typer.Exit(UNANSWERED) from None
-    return operations.add_source(path, recursive=recursive, ignore=ignore, mode="inbox", confirmed=True)
+    return operations.add_source(
+        path, recursive=recursive, ignore=ignore, mode="inbox" if inbox else "mirror", confirmed=True
+    )
 
 
 @app.command("list")

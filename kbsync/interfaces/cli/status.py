@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +14,7 @@ from kbsync.daemon.lock import Owner, owner_of
 from kbsync.errors import ConfigurationError
 from kbsync.interfaces.cli.client import running, starting
 from kbsync.interfaces.cli.exits import UNREACHABLE, complain, errors_told
-from kbsync.interfaces.cli.output import Record, counted, line, print_json, size, table
+from kbsync.interfaces.cli.output import Record, counted, line, local, print_json, size, table
 from kbsync.interfaces.cli.reindex import said
 from kbsync.interfaces.cli.session import locations
 from kbsync.reasons import Reason
@@ -48,7 +47,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         if owner is not None:
             answer, missing = _of_start(owner), f"The daemon (process {owner.pid}) is starting."
         elif (client := running(places)) is not None:
-            answer, missing = {"state": "running", **client.get("status")}, None
+            answer, missing = {"state": "running", **client.status()}, None
         else:
             answer, missing = _from_database(places), "The daemon is not running. Start it with `kbsync run`."
             answer["notices"] = [*_of_early_ends(places), *answer["notices"]]
@@ -157,7 +156,7 @@ def _from_database(places: Locations) -> Record:
         known = statistics(connection)
         if owner_of(places.lock_file) is None:  # nobody reads: what a killed process left waits for the next one
             known["queue"] = {"queued": sum(jobs.counts(connection).values()), "processing": 0}
-        schedule = _schedule(places, last_runs.read(connection))
+        schedule = _schedule(places, last_runs.read(connection), [row.last_scan_at for row in rows])
         return {**known, "rest": rest, "schedule": schedule, "sources": found, "notices": told}
 
     readers = Readers(places.database)
@@ -167,20 +166,26 @@ def _from_database(places: Locations) -> Record:
         readers.close()
 
 
-def _schedule(places: Locations, runs: Mapping[str, Run]) -> list[Record]:
-    """Return the timetable of a daemon that does not run: when each job was done last."""
+def _schedule(places: Locations, runs: Mapping[str, Run], walks: Sequence[float | None]) -> list[Record]:
+    """Return the timetable of a daemon that does not run: when each job was done last.
+
+    The folders were looked through when the one was whose look is the longest ago.
+    """
     from kbsync.config.settings import load_settings
+    from kbsync.daemon.due import Run
     from kbsync.interfaces.records import schedule_record
 
     try:
         times = load_settings(places.config_file).timetable()
     except ConfigurationError:
         return []  # that is told already
+    known = [at for at in walks if at is not None]
+    walked = Run(min(known)) if known and len(known) == len(walks) else None
     stopped = {"next": None, "state": "stopped", "detail": None}
     return [
         schedule_record({"name": name, "every": written, "last": run and run.at, **stopped})
         for name, (written, _when) in times.items()
-        for run in (runs.get(name),)
+        for run in (walked if name == "rescan" else runs.get(name),)
     ]
 
 
@@ -262,10 +267,7 @@ def _project(project: Record) -> str:
 
 def _moments(job: Record) -> tuple[str, str]:
     """Return when a job of the timetable ran last and runs next, by the machine's own time."""
-    last, at = (
-        "-" if told is None else datetime.fromisoformat(told).astimezone().strftime("%Y-%m-%d %H:%M")
-        for told in (job["last"], job["next"])
-    )
+    last, at = ("-" if told is None else local(told) for told in (job["last"], job["next"]))
     return last, at
 
 

@@ -41,6 +41,17 @@ def never_wait_for_readers() -> None:
     sys.stderr = io.TextIOWrapper(raw, encoding=stream.encoding, errors=stream.errors, write_through=True)
 
 
+def end_output() -> None:
+    """Write what is left of the answer. A reader that has enough, such as `head`, is no failure."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is in the buffer would fail again at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return  # a full disk, a closed stream: the end of the process tells it
+
+
 def opened_anew(descriptor: int) -> int:
     """Return another descriptor of the pipe or terminal that is open, which never waits. Raises OSError.
 

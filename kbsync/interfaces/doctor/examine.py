@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -123,5 +124,8 @@ def _answer(ask: Ask[Sequence[Finding]], left_s: float, limit_s: float) -> Seque
         return [unknown(str(unclear))]
     except KbsyncError as error:
         return [unknown(error.message, error.hint)]
+    except PermissionError as error:
+        where = "Something" if error.filename is None else os.fsdecode(error.filename)
+        return [unknown(f"{where} is closed to this user: the permissions above say what helps.")]
     except Exception as error:  # noqa: BLE001 (told: the one who reads it has a machine on which much is broken)
         return [unknown(f"It could not be examined: {type(error).__name__}: {error}".rstrip(": ") + ".")]

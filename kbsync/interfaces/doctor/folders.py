@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
 import shlex
 import stat
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from kbsync.sources import full_disk_access
 
 # A disk that is there answers at once.
 _LOOK_S = 3.0
-_OTHERS = 0o077
+_OTHERS, _OTHERS_WRITE = 0o077, 0o022
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Place:
 
 
 def look_at_own(subject: Subject) -> list[Finding]:
-    """Examine kbsync's folders, its database, the lock, the token and the configuration."""
+    """Examine kbsync's folders, its database, the lock and the token."""
     places = subject.places
     folders = (places.data_dir, places.state_dir, places.log_dir)
     inside = (places.documents_dir, places.staging_dir, places.conversions_dir)
@@ -46,17 +45,18 @@ def look_at_own(subject: Subject) -> list[Finding]:
     # A folder where a log should be is told with the logs.
     seen = [place for place in there if place.kind == wanted[place.path]]
     # Such as one of no user's: only its owner could have left it like that.
-    absent = [(path, above) for path in folders if not os.path.isdir(path) and not _is_usable(above := nearest(path))]
-    config = place_at(places.config_file)
-    return judge_own(seen, absent, config, os.geteuid(), user_name())
+    absent = [
+        (path, above, os.stat(above).st_uid)
+        for path in folders
+        if not os.path.isdir(path) and not _is_usable(above := nearest(path))
+    ]
+    return judge_own(seen, absent, os.geteuid(), machine.user_name())
 
 
-def judge_own(
-    seen: Sequence[Place], absent: Sequence[tuple[str, str]], config: Place | None, user: int, name: str
-) -> list[Finding]:
+def judge_own(seen: Sequence[Place], absent: Sequence[tuple[str, str, int]], user: int, name: str) -> list[Finding]:
     """Say which of kbsync's places are another's, closed to this user or open to others.
 
-    `absent`: (folder that is not there, the one above it in which none can be made).
+    `absent`: (folder that is not there or cannot be reached, the one above it that is closed, whose that one is).
     """
     found, told = [], set[str]()
     for place in seen:
@@ -67,17 +67,28 @@ def judge_own(
             found.append(finding)
             if finding.state == "problem" and place.kind == "folder":
                 told.add(place.path)
-    for path, above in absent:
-        remedy = f"sudo mkdir -p {shlex.quote(path)} && sudo chown -R {name} {shlex.quote(path)}"
-        found.append(problem(f"{path} cannot be made: {above} is closed to {name}.", remedy))
-    if config is not None and not config.is_open:
-        found.append(problem(f"{config.path} is not readable for {name}.", f"chmod u+rw {shlex.quote(config.path)}"))
+    found += _of_loose([place for place in seen if _is_loose(place, user)])
+    for above, owner in dict.fromkeys((above, owner) for _path, above, owner in absent):
+        if owner == user:
+            detail = f"{above}, where kbsync keeps its things, is closed to {name} itself."
+            found.append(problem(detail, f"chmod u+rwx {shlex.quote(above)}"))
+            continue
+        paths = [path for path, other, _owner in absent if other == above]
+        remedy = f"sudo mkdir -p {shlex.join(paths)} && sudo chown -R {name} {shlex.join(paths)}"
+        are = "is" if len(paths) == 1 else "are"
+        found.append(problem(f"{', '.join(paths)} {are} not there and cannot be made: {above} is another's.", remedy))
     return found or [fine(f"kbsync's folders and files are {name}'s alone.")]
 
 
 def look_at_logs(subject: Subject) -> list[Finding]:
     """Examine whether the log and the list of failed files can be written, without writing."""
-    return judge_logs([(path, _why_unwritable(path)) for path in (subject.places.log_file, subject.places.error_log)])
+    places = subject.places
+    looked = [(path, _why_unwritable(path)) for path in (places.log_file, places.error_log)]
+    own = (places.log_dir, places.state_dir, places.data_dir)
+    # A closed folder of ours, or one above, is told with the permissions, once.
+    if any(why not in (None, "folder") and any(_holds(str(why), one) for one in own) for _path, why in looked):
+        return []
+    return judge_logs(looked)
 
 
 def judge_logs(logs: Sequence[tuple[str, str | None]]) -> list[Finding]:
@@ -96,7 +107,7 @@ def look_at_sources(subject: Subject) -> list[Finding]:
     """Look into each folder that is followed; one on a disk that does not answer is given up after seconds."""
     looked = [(one.path, one.mode, why_closed(one.path, one.mode)) for one in subject.settings.sources]
     executable = machine.program() if subject.platform == "darwin" else subject.executable
-    return judge_sources(looked, subject.platform, executable, user_name())
+    return judge_sources(looked, subject.platform, executable, machine.user_name())
 
 
 # Why a folder cannot be followed: an error number of the system's, or that it did not answer, is no folder, or that
@@ -174,14 +185,6 @@ def place_at(path: str, opens: Callable[[str, int], bool] = os.access) -> Place 
     return Place(path, kind, stat.S_IMODE(mode), status.st_uid, opens(path, wanted))
 
 
-def user_name() -> str:
-    """Return this user's name, the number where the system knows none."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
-
-
 def _of_place(place: Place, user: int, name: str) -> Finding | None:
     shown = shlex.quote(place.path)
     if place.owner != user:
@@ -189,10 +192,27 @@ def _of_place(place: Place, user: int, name: str) -> Finding | None:
     if not place.is_open:
         bits = "rwx" if place.kind == "folder" else "rw"
         return problem(f"{place.path} is closed to {name} itself (mode {place.mode:o}).", f"chmod u+{bits} {shown}")
-    if place.mode & _OTHERS and place.kind in ("folder", "file"):
-        wanted = 700 if place.kind == "folder" else 600
-        return warning(f"Others can look into {place.path} (mode {place.mode:o}).", f"chmod {wanted} {shown}")
     return None
+
+
+def _is_loose(place: Place, user: int) -> bool:
+    return place.owner == user and place.is_open and bool(place.mode & _OTHERS) and place.kind != "other"
+
+
+def _of_loose(places: Sequence[Place]) -> list[Finding]:
+    """Say in one warning what others can get at, with one command for all of it."""
+    if not places:
+        return []
+    first, more = places[0], len(places) - 1
+    can = "look into and change" if any(place.mode & _OTHERS_WRITE for place in places) else "look into"
+    if not more:
+        wanted = 700 if first.kind == "folder" else 600
+        detail = f"Others can {can} {first.path} (mode {first.mode:o})."
+        return [warning(detail, f"chmod {wanted} {shlex.quote(first.path)}")]
+    paths = [place.path for place in places]
+    tops = [path for path in paths if not any(path.startswith(other + os.sep) for other in paths)]
+    detail = f"Others can {can} {first.path} (mode {first.mode:o}) and {more} more of kbsync's folders and files."
+    return [warning(detail, f"chmod -R go-rwx {shlex.join(tops)}")]
 
 
 def _why_unwritable(path: str) -> str | None:
@@ -203,6 +223,25 @@ def _why_unwritable(path: str) -> str | None:
         return None if os.access(path, os.W_OK) else path
     above = nearest(os.path.dirname(path))
     return None if _is_usable(above) else above
+
+
+def _holds(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def closed_on_the_way(path: str) -> tuple[str, bool] | None:
+    """Return what keeps a file from being read, the file or a folder above it, and whether it is this user's."""
+    above = [path]
+    while above[-1] != os.path.dirname(above[-1]):
+        above.append(os.path.dirname(above[-1]))
+    for one in reversed(above):
+        try:
+            status = os.stat(one)
+        except OSError:
+            return None  # it is not there, which is another matter
+        if not os.access(one, os.R_OK if one == path else os.X_OK):
+            return one, status.st_uid == os.geteuid()
+    return None
 
 
 def _is_usable(folder: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+_NAME = "kbsync-doctor"
 
 # Where programs of the system lie, for a service that was started without a PATH.
 _USUAL_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -31,7 +32,7 @@ class Ask(Generic[T]):
     def __init__(self, work: Callable[[], T]) -> None:
         self._answers: list[T] = []
         self._errors: list[BaseException] = []
-        self._thread = threading.Thread(target=self._run, args=(work,), name="kbsync-doctor", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(work,), name=_NAME, daemon=True)
         self._thread.start()
 
     def answer(self, seconds: float) -> T:
@@ -56,6 +57,14 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     Then its thread goes on waiting, such as for a disk of the network that is gone, until the process ends.
     """
     return Ask(work).answer(seconds)
+
+
+def is_left_waiting() -> bool:
+    """Return whether work goes on that nobody waits for any more.
+
+    An interpreter that ends in order would then be aborted by some libraries, in whose code the work is.
+    """
+    return any(thread.name == _NAME for thread in threading.enumerate())
 
 
 def ran(command: Sequence[str], seconds: float, environ: Mapping[str, str]) -> Ran:

@@ -90,7 +90,10 @@ def judge(found: Running) -> list[Finding]:
     if status is None:
         detail = f"The daemon (process {owner.pid}) does not answer: {found.seen.silence}."
         restarts = found.service_pid == owner.pid
-        return [problem(detail, "kbsync service restart" if restarts else f"kill {owner.pid}, then start it again.")]
+        by_hand = f"kill {owner.pid}, then start it again."
+        if found.seen.hangs:  # one that is stopped takes no other signals than these
+            by_hand = f"kill -CONT {owner.pid}; if it goes on hanging: kill -9 {owner.pid}, then start it again."
+        return [problem(detail, "kbsync service restart" if restarts else by_hand)]
     anew = "kbsync service restart" if found.service_pid == owner.pid else f"kill {owner.pid}, then start it again."
     told = []
     if found.service_pid is not None and found.service_pid != owner.pid:
@@ -99,14 +102,16 @@ def judge(found: Running) -> list[Finding]:
     if status.get("version") != found.installed:
         detail = f"The daemon is kbsync {status.get('version')}, and {found.installed} is installed."
         told.append(warning(detail, anew))
-    return told or [fine(f"The daemon (process {owner.pid}) answers.")]
+    rest = status.get("rest")
+    resting = f" {rest['detail']}" if isinstance(rest, dict) and rest.get("detail") else ""
+    return told or [fine(f"The daemon (process {owner.pid}) answers.{resting}")]
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """The API's port; `is_ours`: the daemon has it. `holder` is (process, name) of who listens there, None: nobody.
+    """The API's port; `is_ours`: the daemon has it, `is_missed`: one runs without it.
 
-    A holder that is not told (of another user) is (0, "").
+    `holder` is (process, name) of who listens there, None: nobody. One that is not told (of another user) is (0, "").
     """
 
     number: int
@@ -114,6 +119,7 @@ class Port:
     is_ours: bool
     holder: tuple[int, str] | None
     config_file: str
+    is_missed: bool = False
 
 
 def look_at_port(subject: Subject) -> list[Finding]:
@@ -122,13 +128,23 @@ def look_at_port(subject: Subject) -> list[Finding]:
     endpoints = () if status is None else status.get("endpoints") or ()
     is_ours = any(str(address).startswith("http://") for address in endpoints)
     holder = None if is_ours or not http.enabled or http.port == 0 else listener(http.port)
-    return judge_port(Port(http.port, http.enabled, is_ours, holder, subject.places.config_file))
+    # A daemon that hangs has its port all the same.
+    owner = None if isinstance(subject.met, str) else subject.met.owner
+    is_ours |= holder is not None and owner is not None and holder[0] == owner.pid
+    is_missed = status is not None and http.enabled and not is_ours
+    return judge_port(Port(http.port, http.enabled, is_ours, holder, subject.places.config_file, is_missed))
 
 
 def judge_port(port: Port) -> list[Finding]:
     """Say whether the API gets its port; without it, it answers on its socket alone."""
     if not port.is_enabled:
         return [fine("The API answers on its Unix socket alone, as it is set.")]
+    if port.is_missed and port.holder is None:
+        number = f"Port {port.number}" if port.number else "A port"
+        detail = (
+            f"{number} is free, but the daemon did not get it when it started: it answers on its Unix socket alone."
+        )
+        return [warning(detail, "Restart the daemon: kbsync service restart, or end `kbsync run` and start it again.")]
     if port.is_ours or port.number == 0:
         return [fine("The API has its port." if port.is_ours else "The API takes any free port.")]
     if port.holder is not None:

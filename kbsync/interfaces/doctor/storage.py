@@ -129,6 +129,7 @@ def shown_size(path: str) -> int:
 
 def nearest(folder: str) -> str:
     """Return a folder, or the first one above it that is there."""
+    folder = os.path.abspath(folder)
     while not os.path.isdir(folder):
         above = os.path.dirname(folder)
         if above == folder:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kbsync.clock import Clock
 from kbsync.config.locations import Locations
 from kbsync.daemon.lock import Owner, named_in, owner_of
-from kbsync.errors import ConfigurationError
+from kbsync.errors import ConfigurationError, KbsyncError
 from kbsync.interfaces.cli.client import Client
 from kbsync.interfaces.doctor.finding import Unclear
 from kbsync.interfaces.doctor.patience import within
@@ -32,13 +32,14 @@ _SETTINGS_S, _DAEMON_S = 5.0, 4.0
 class DaemonSeen:
     """The daemon as a command meets it. `owner` holds the lock; `named` is who the lock's file speaks of.
 
-    `status` is its answer, None where it gave none: then `silence` says why.
+    `status` is its answer, None where it gave none: then `silence` says why. `hangs`: what was asked it never answered.
     """
 
     owner: Owner | None
     named: Owner | None
     status: Record | None = None
     silence: str = ""
+    hangs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ def _tried(work: Callable[[], T], seconds: float) -> tuple[T | None, str]:
     try:
         return within(seconds, work), ""
     except Exception as error:  # noqa: BLE001 (whatever it is: it is told, and the other examinations go on)
-        return None, str(error).rstrip(".") or type(error).__name__
+        told = error.message if isinstance(error, KbsyncError) else str(error)
+        return None, told.rstrip(".") or type(error).__name__
 
 
 def _located(environ: Mapping[str, str]) -> Locations:
@@ -131,5 +133,12 @@ def _daemon(places: Locations) -> DaemonSeen:
         return DaemonSeen(owner, named, None, "it has not opened its socket yet")
     if not os.path.exists(address):
         return DaemonSeen(owner, named, None, f"its socket {address} is gone")
-    status, why = _tried(lambda: Client(address).get("status"), _DAEMON_S)
-    return DaemonSeen(owner, named, status, why)
+    try:
+        status = within(_DAEMON_S, lambda: Client(address).status())
+    except TimeoutError:
+        return DaemonSeen(
+            owner, named, None, f"it hangs, there was no answer within {_DAEMON_S:.0f} seconds", hangs=True
+        )
+    except Exception as error:  # noqa: BLE001 (as above)
+        return DaemonSeen(owner, named, None, str(error).rstrip("."))
+    return DaemonSeen(owner, named, status)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import TypeVar, get_args
 
 from fastapi import FastAPI, Request
@@ -27,7 +27,7 @@ from starlette.background import BackgroundTask
 from kbsync.embed.roster import ModelState
 from kbsync.interfaces.measured import Counted, Measured, Measuring
 from kbsync.measures import BOUNDS_S, Histogram
-from kbsync.model import Priority
+from kbsync.model import Lane, Priority
 from kbsync.reasons import FileState
 
 # The values of a family's labels.
@@ -35,6 +35,9 @@ Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 _SOURCE_STATES = ("watching", "polling", "paused", "held")
 _RESTS = ("paused", "quiet_hours", "battery")
+_JOB_STATES = ("queued", "processing")
+# Queries are in no queue.
+_PRIORITIES = tuple(one.name.lower() for one in Priority if one is not Priority.QUERY)
 _SLOTS = ("none", "idle", "busy")
 _MODES = ("native", "polling")
 _LOST = ("overflow", "error", "no heartbeat")
@@ -86,7 +89,8 @@ def _of_database(counted: Counted, now: float) -> Iterator[Metric]:
     yield _gauge("files", "Paths ever seen in sources, by state.", files, "state")
     sources = {(state,): counted.sources.get(state, 0) for state in _SOURCE_STATES}
     yield _gauge("sources", "Followed folders, by state.", sources, "state")
-    live = {(row.state, row.lane, Priority(row.priority).name.lower()): row.count for row in counted.live_jobs}
+    live = dict.fromkeys(product(_JOB_STATES, get_args(Lane), _PRIORITIES), 0)
+    live |= {(row.state, row.lane, Priority(row.priority).name.lower()): row.count for row in counted.live_jobs}
     yield _gauge("queue_jobs", "Jobs that are not done yet.", live, "state", "lane", "priority")
     oldest = min((row.oldest_at for row in counted.live_jobs), default=now)
     yield _gauge(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kbsync.config.locations import Locations
 from kbsync.errors import ServiceFailed
-from kbsync.interfaces.service.service import Program, Service
+from kbsync.interfaces.service.service import WITHOUT_A_SERVICE, Program, Service
 
 # Where everything lies and how it is computed, as in the shell that installs it; a service manager hands on neither.
 # A folder that is relative means another one there.
@@ -30,7 +30,7 @@ def service_here(places: Locations, environ: Mapping[str, str]) -> Service:
     if shutil.which("systemctl", path=environ.get("PATH")) is None:
         raise ServiceFailed(
             "There is neither systemd nor launchd on this machine.",
-            hint="Have what starts your programs run `kbsync run --service`.",
+            hint=WITHOUT_A_SERVICE,
         )
     from kbsync.interfaces.service.systemd import Systemd
 

@@ -230,7 +230,8 @@ class Launchd:
     def _is_current(self) -> bool:
         try:
             with open(self._file, "rb") as file:
-                return file.read() == rendered(self._program)
+                is_closed = not os.fstat(file.fileno()).st_mode & 0o022  # launchd passes over one that others may write
+                return is_closed and file.read() == rendered(self._program)
         except OSError:
             return False
 

@@ -6,6 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+# What to do where no service can be had.
+WITHOUT_A_SERVICE = (
+    "Without a service `nohup kbsync run &` runs kbsync until the machine is switched off, and the line "
+    "`@reboot kbsync run` of `crontab -e`, with the whole path of kbsync, from each start of the machine on."
+)
+
 # `failed`: it ended with an error and is not started again by itself.
 Running = Literal["running", "starting", "stopped", "failed"]
 
@@ -23,7 +29,8 @@ class Program:
 class State:
     """What the system says of the service. `is_current`: the file in place is the one that would be rendered now.
 
-    `notices`: what a person should know, a sentence each (stops at logout, ...).
+    `notices`: what a person should know, a sentence each (stops at logout, ...). `is_answered`: what runs the user's
+    services answers; where not, none can be installed or started.
     """
 
     installed: bool
@@ -32,6 +39,7 @@ class State:
     pid: int | None
     file: str
     notices: tuple[str, ...] = ()
+    is_answered: bool = True
 
 
 class Service(Protocol):

@@ -11,10 +11,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from kbsync import machine
 from kbsync.errors import ServiceFailed
 from kbsync.interfaces.service import systemd_unit
-from kbsync.interfaces.service.service import Program, Running, State
+from kbsync.interfaces.service.service import WITHOUT_A_SERVICE, Program, Running, State
 from kbsync.interfaces.service.systemd_unit import MARK, NAME
 
 _RUN_FOR_USERS = "/run/user"
@@ -26,10 +28,12 @@ _ANSWER_S = 60.0
 _START_S, _LOOK_S = 20.0, 0.25
 # systemd/systemd#43361: mended in 256.3, never in 255.
 _ENDS_LINGERING = 255
+# What `kbsync run` ends with then; the unit is not started again.
+_BAD_CONFIGURATION = "78"
 
 _NO_MANAGER = (
-    "In a container, or on a machine without systemd, run `kbsync run` in another way. Else log in on this machine "
-    "as this user (`su` and `sudo` do not), or have `sudo loginctl enable-linger {user}` start its manager."
+    f"A container has none. {WITHOUT_A_SERVICE} Elsewhere log in on this machine as this user (`su` and `sudo` do "
+    "not), or have `sudo loginctl enable-linger {user}` start its manager."
 )
 
 Run = Callable[[Sequence[str], Mapping[str, str]], "Outcome"]
@@ -57,9 +61,7 @@ def run(command: Sequence[str], environ: Mapping[str, str]) -> Outcome:
             timeout=_ANSWER_S,
         )
     except FileNotFoundError as error:
-        raise ServiceFailed(
-            f"There is no `{command[0]}` on this machine.", hint="Run `kbsync run` in another way, or install systemd."
-        ) from error
+        raise ServiceFailed(f"There is no `{command[0]}` on this machine.", hint=WITHOUT_A_SERVICE) from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ServiceFailed(f"`{' '.join(command)}` failed: {error}.") from error
     return Outcome(done.returncode, done.stdout, done.stderr)
@@ -79,10 +81,18 @@ class Systemd:
         self._run = run
         self._sleep = sleep
         self._environ = _with_runtime_folder(environ)
-        settings = environ.get("XDG_CONFIG_HOME", "")
-        if not os.path.isabs(settings):
-            settings = os.path.join(os.path.expanduser("~"), ".config")
-        self.file = os.path.join(settings, "systemd", "user", NAME)
+
+    @cached_property
+    def file(self) -> str:
+        """Return where the unit belongs: a manager that began without the shell's XDG_CONFIG_HOME never looks there."""
+        usual = os.path.join(os.path.expanduser("~"), ".config", "systemd", "user")
+        settings = self._environ.get("XDG_CONFIG_HOME", "")
+        named = os.path.join(settings, "systemd", "user") if os.path.isabs(settings) else usual
+        if named != usual:
+            looked_in = self._unit_path()
+            if usual in looked_in and named not in looked_in:
+                return os.path.join(usual, NAME)
+        return os.path.join(named, NAME)
 
     def install(self, *, start: bool) -> list[str]:
         wanted = systemd_unit.render(self._program)
@@ -156,7 +166,7 @@ class Systemd:
         version = self._version()
         if version is None:
             notice = f"The user's systemd does not answer. {_NO_MANAGER.format(user=self._user())}"
-            return State(there is not None, is_current, "stopped", None, self.file, (notice,))
+            return State(there is not None, is_current, "stopped", None, self.file, (notice,), is_answered=False)
         shown = self._shown()
         fragment = shown.get("FragmentPath") or self.file
         notices = []
@@ -189,7 +199,10 @@ class Systemd:
 
     def _brought_up(self, verb: str) -> str:
         """Start or restart the unit and say how it is then. Raises ServiceFailed where it ended at once."""
-        before = self._shown().get("MainPID") if verb == "restart" else None
+        shown = self._shown()
+        before = shown.get("MainPID") if verb == "restart" else None
+        if shown.get("ActiveState") == "failed":
+            self._asked("reset-failed", NAME)  # else a unit that failed too often is not even tried
         self._systemctl(verb, "--no-block", NAME)
         waited = 0.0
         while True:
@@ -212,7 +225,7 @@ class Systemd:
     def _systemctl(self, *arguments: str) -> str:
         outcome = self._asked(*arguments)
         if outcome.code:
-            told = " ".join(outcome.complaint.split()) or f"exit code {outcome.code}"
+            told = _sentence(outcome.complaint or f"exit code {outcome.code}")
             raise ServiceFailed(f"`systemctl --user {' '.join(arguments)}` failed: {told}")
         return outcome.output
 
@@ -234,10 +247,18 @@ class Systemd:
         number = re.match(r"\d+", outcome.output.strip())
         return None if outcome.code or number is None else int(number[0])
 
+    def _unit_path(self) -> list[str]:
+        """Return the folders in which the user's manager looks for units; none where it does not answer."""
+        try:
+            outcome = self._asked("show", "--property=UnitPath", "--value")
+        except ServiceFailed:
+            return []
+        return [] if outcome.code else _words(outcome.output)
+
     def _require_manager(self) -> None:
         outcome = self._asked("show", "--property=Version")
         if outcome.code:
-            told = " ".join(outcome.complaint.split())
+            told = _sentence(outcome.complaint)
             raise ServiceFailed(
                 f"The user's systemd does not answer: {told}", hint=_NO_MANAGER.format(user=self._user())
             )
@@ -248,7 +269,7 @@ class Systemd:
             raise ServiceFailed("The service is not installed.", hint="`kbsync service install` does that.")
 
     def _drop_ins(self) -> list[str]:
-        return shlex.split(self._shown().get("DropInPaths") or "")
+        return _words(self._shown().get("DropInPaths") or "")
 
     def _own_folders(self) -> list[str]:
         folder = self.file + ".d"
@@ -288,7 +309,12 @@ class Systemd:
         return []
 
     def _user(self) -> str:
-        return self._environ.get("USER") or self._environ.get("LOGNAME") or str(os.getuid())
+        return self._environ.get("USER") or self._environ.get("LOGNAME") or machine.user_name()
+
+
+def _sentence(complaint: str) -> str:
+    """Return what a program complained of on one line, with a full stop."""
+    return " ".join(complaint.split()).rstrip(".") + "."
 
 
 def _running(shown: Mapping[str, str]) -> Running:
@@ -309,7 +335,8 @@ def _why(shown: Mapping[str, str]) -> str:
     if shown.get("SubState") == "auto-restart" or shown.get("ActiveState") == "failed":
         how = f"with exit code {code}" if result == "exit-code" else f"({result})"
         again = "and is not started again by itself" if shown.get("ActiveState") == "failed" else "and is tried again"
-        return f"It ended {how} {again}."
+        is_refused = (result, code) == ("exit-code", _BAD_CONFIGURATION)
+        return f"It ended {how} {again}." + (" `kbsync config check` names the mistakes." if is_refused else "")
     doing = shown.get("StatusText", "").removesuffix(".")
     return f"The service is starting: {doing}." if doing else ""
 
@@ -321,6 +348,11 @@ def _with_runtime_folder(environ: Mapping[str, str]) -> dict[str, str]:
     if not found.get("XDG_RUNTIME_DIR") and os.path.isdir(folder):
         found["XDG_RUNTIME_DIR"] = folder
     return found
+
+
+def _words(shown: str) -> list[str]:
+    """Return the words of a list as `systemctl show` quotes them, a dollar and a grave accent escaped too."""
+    return [re.sub(r"\\([$`])", r"\1", word) for word in shlex.split(shown)]
 
 
 def _how(file: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kbsync.interfaces.values import FILE_TYPES, JOB_STATES, LANGUAGES, LISTED_TYPES, MODES, STATES
-from kbsync.model import OCR_MODES
+from kbsync.model import OCR_MODES, SearchMode
 
 SHELLS = ("bash", "zsh", "fish")
 # What fits into a line beside a command's name.
@@ -23,10 +23,11 @@ Places = Literal["files", "folders", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What may stand in a place: one of `words`, or what lies on the disk."""
+    """What may stand in a place: one of `words`, or what lies on the disk. `told` explains each word, or is empty."""
 
     words: tuple[str, ...] = ()
     places: Places = "none"
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class Option:
     help: str
     values: Values | None
     is_repeated: bool
+
+    @property
+    def off_help(self) -> str:
+        """Return what is said of the spellings that turn it off."""
+        return f"Not: {self.help}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +88,15 @@ class Command:
 
 
 _NOTHING, _FILES, _FOLDERS = Values(), Values(places="files"), Values(places="folders")
+_MODES_TOLD: dict[SearchMode, str] = {"hybrid": "words and meaning", "lexical": "words only", "vector": "meaning only"}
 # By the command and the option's longest name, or the argument as the help calls it; without a command: of every one.
 _VALUES: dict[tuple[str, str], Values] = {
     ("", "--type"): Values(LISTED_TYPES),
     ("add", "--type"): Values(FILE_TYPES),
     ("", "--language"): Values(LANGUAGES),
     ("", "--ocr"): Values(OCR_MODES),
-    ("", "--mode"): Values(MODES),
+    ("", "--mode"): Values(MODES, told=tuple(_MODES_TOLD[mode] for mode in MODES)),
+    ("", "DURATION"): Values(("30m", "1h", "until")),
     ("documents list", "--state"): Values(STATES),
     ("jobs list", "--state"): Values(JOB_STATES),
     ("models use", "MODEL"): Values(("packaged", "multilingual", "bge-m3", "qwen3"), "folders"),
@@ -102,7 +110,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     **dict.fromkeys(
         (
             *(("", "--note"), ("", "--title"), ("", "--section"), ("", "--since"), ("", "--until"), ("", "--ignore")),
-            *(("", "--map"), ("", "QUERY"), ("", "DURATION")),
+            *(("", "--map"), ("", "QUERY")),
         ),
         _NOTHING,
     ),
@@ -129,13 +137,18 @@ def command_tree(command: Any, path: tuple[str, ...] = ()) -> Command:
 
 def _argument(argument: Any, path: tuple[str, ...]) -> Argument:
     name = (argument.metavar or argument.name.upper()).strip("[].")
-    usage = f"{name}..." if argument.nargs == -1 else name
     return Argument(
-        usage if argument.required else f"[{usage}]",
+        usage_of(argument),
         " ".join((argument.help or "").split()),
         _values(name, argument, path),
         argument.nargs == -1,
     )
+
+
+def usage_of(argument: Any) -> str:
+    """Return an argument as the help shows it: a metavar that was given says itself that it is repeated."""
+    name = argument.metavar or f"{argument.name.upper()}{'...' if argument.nargs == -1 else ''}"
+    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def _option(option: Any, path: tuple[str, ...]) -> Option:

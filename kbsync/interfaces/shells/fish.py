@@ -45,7 +45,7 @@ def _lines(command: Command) -> Iterator[str]:
     for option in command.options:
         yield f"{here} {_spelled(option)} -d {_quoted(option.help)}"
         for name in option.off:
-            yield f"{here} -l {name.lstrip('-')} -d {_quoted(option.help)}"
+            yield f"{here} -l {name.lstrip('-')} -d {_quoted(option.off_help)}"
 
 
 def _spelled(option: Option) -> str:
@@ -56,6 +56,8 @@ def _spelled(option: Option) -> str:
 def _values(values: Values, *, is_required: bool) -> str:
     """Return what fits into a place; a required one takes nothing else."""
     words = " ".join(values.words)
+    if values.told:
+        words = " ".join(f"{word}\\t{_quoted(told)}" for word, told in zip(values.words, values.told, strict=True))
     if values.places == "files":
         return "-r -F" if is_required else "-F"
     if values.places == "folders":

@@ -62,10 +62,14 @@ def _option(option: Option) -> list[str]:
     """Return an option's specifications: one for all spellings that say the same."""
     every = (*option.names, *option.off)
     once = "*" if option.is_repeated else f"({' '.join(every)})" if len(every) > 1 else ""
-    told = "[" + "".join(f"\\{one}" if one in "[]\\" else one for one in option.help) + "]"
     value = "" if option.values is None else f":{_plain(option.metavar)}:{_action(option.values)}"
     spellings = [*option.names] if option.values is None else [_with_value(name) for name in option.names]
-    return [_quoted(f"{once}{spelling}{told}{value}") for spelling in (*spellings, *option.off)]
+    told = [*((spelling, option.help) for spelling in spellings), *((name, option.off_help) for name in option.off)]
+    return [_quoted(f"{once}{spelling}{_bracketed(text)}{value}") for spelling, text in told]
+
+
+def _bracketed(text: str) -> str:
+    return "[" + "".join(f"\\{one}" if one in "[]\\" else one for one in text) + "]"
 
 
 def _with_value(name: str) -> str:

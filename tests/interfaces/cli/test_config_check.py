@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +92,37 @@ def test_a_file_that_is_no_toml_is_told_with_line_and_column(tmp_path: Path) -> 
 def test_a_model_that_is_not_there_is_told_with_the_line_that_names_it(tmp_path: Path) -> None:
     answer = check(tmp_path / "home", '# mine\n\n[models]\nembedder = "/nowhere"\n')
     assert f"{tmp_path / 'home' / 'config.toml'}, line 4: " in answer.stderr
+
+
+def test_models_and_patterns_are_looked_at_although_another_setting_is_wrong(tmp_path: Path) -> None:
+    text = (
+        'workers = 0\n[models]\nembedder = "/nowhere"\nreranker = "/gone"\n[[sources]]\npath = "/a"\nignore = ["[z-a]"]'
+    )
+    told = check(tmp_path / "home", text).stderr.splitlines()
+    for words, line in zip(("workers", "embedder", "reranker", "[z-a]"), told, strict=True):
+        assert words in line
+
+
+def test_a_language_that_ocr_does_not_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[ocr]\nlanguages = ["xx"]\n')
+    # Docling warns while it is imported, which ends tests.
+    command = [sys.executable, "-W", "ignore", "-m", "kbsync", "config", "check"]
+    answer = subprocess.run(
+        command, env=os.environ | {"KBSYNC_HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 78
+    assert "config.toml, line 2: ocr.languages: OCR cannot read 'xx'." in answer.stderr
+
+
+def test_a_language_that_ocr_reads_by_name_takes_no_docling(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[ocr]\nlanguages = ["de"]\n')
+    loaded = "import sys; from kbsync.interfaces.cli.app import app; app(standalone_mode=False); "
+    loaded += "print('docling' in sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", loaded, "config", "check"],
+        env=os.environ | {"KBSYNC_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.splitlines()[-1] == "False"

@@ -126,3 +126,38 @@ def test_json_has_a_record_for_each_check(checks: list[Check], tmp_path: Path) -
             {"name": "database", "state": "problem", "detail": "It is\nbroken.", "remedy": "kbsync check --repair"},
         ],
     }
+
+
+_NEVER_READ = """
+import sys
+from pydantic import BaseModel, model_validator
+from kbsync.__main__ import main
+from kbsync.interfaces.doctor import examine, subject
+
+class Endless(BaseModel):
+    @model_validator(mode="after")
+    def _busy(self):
+        while True:
+            pass
+
+subject._SETTINGS_S = 0.2
+subject._loaded = lambda path: Endless()
+examine.EXAMINATIONS = [one for one in examine.EXAMINATIONS if one.name == "configuration"]
+sys.argv = ["kbsync", "doctor", "--json"]
+main()
+"""
+
+
+def test_what_never_ends_is_left_behind_at_the_end(tmp_path: Path) -> None:
+    """A thread inside pydantic would have the interpreter abort."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _NEVER_READ],
+        env={"HOME": str(tmp_path), "KBSYNC_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (check,) = json.loads(done.stdout)["checks"]
+    assert (check["state"], "no answer" in check["detail"]) == ("unknown", True)

@@ -122,12 +122,60 @@ def test_with_one_folder_that_cannot_be_followed_none_is_written(home: Path, nam
     assert words in answer.stderr
 
 
-def test_a_folder_that_is_followed_already_is_refused_as_by_sources_add(home: Path) -> None:
+def test_a_folder_inside_one_that_is_followed_already_is_refused_as_by_sources_add(home: Path) -> None:
     init(home, str(home / "letters"))
     before = config(home).read_text()
-    for name in ("letters", "letters/2024"):
-        assert init(home, str(home / "notes"), str(home / name)).exit_code == 2
+    assert init(home, str(home / "notes"), str(home / "letters/2024")).exit_code == 2
     assert config(home).read_text() == before
+
+
+def test_a_folder_that_is_followed_already_is_told_and_passed_over(home: Path) -> None:
+    init(home, str(home / "letters"))
+    answer = init(home, str(home / "letters"), str(home / "notes"), "--json")
+    record = json.loads(answer.stdout)
+    assert (answer.exit_code, record["added"]) == (0, [str(home / "notes")])
+    assert record["already"] == [str(home / "letters")]
+    before = config(home).read_text()
+    answer = init(home, str(home / "letters"))
+    assert (answer.exit_code, "is a source already" in answer.stderr) == (0, True)
+    assert "no folder is new" in answer.stdout
+    assert config(home).read_text() == before
+
+
+@pytest.mark.parametrize("path", ["/", "/proc", "/sys", "/etc", "/etc/..", "/usr", "~/.config", "~/kb", "~/.local"])
+@pytest.mark.parametrize("command", [["init"], ["sources", "add"]], ids=" ".join)
+def test_the_systems_folders_and_kbsyncs_own_are_refused_with_the_reason(
+    home: Path, path: str, command: list[str]
+) -> None:
+    for name in (".config", ".local"):
+        (home / name).mkdir()
+    variables = environment(home)
+    if path != "~/kb":
+        del variables["KBSYNC_HOME"]  # then its things lie below the home folder
+    CliRunner().invoke(app, ["sources", "list"], env={"KBSYNC_HOME": None, **variables})
+    folder = path.replace("~", str(home))
+    answer = CliRunner().invoke(app, [*command, folder], env={"KBSYNC_HOME": None, **variables})
+    assert answer.exit_code == 2
+    assert ("belongs to the system" in answer.stderr) is path.startswith("/")
+    assert ("holds kbsync's own" in answer.stderr) is path.startswith("~")
+
+
+@pytest.mark.parametrize("command", [["init"], ["sources", "add"]], ids=" ".join)
+def test_the_whole_home_folder_is_followed_on_a_persons_word_only(home: Path, command: list[str]) -> None:
+    answer = CliRunner().invoke(app, [*command, str(home)], env=environment(home))
+    assert (answer.exit_code, config(home).exists()) == (5, False)
+    assert "whole home folder" in answer.stderr
+    answer = CliRunner().invoke(app, [*command, str(home), "--yes"], env=environment(home))
+    assert (answer.exit_code, folders(home)) == (0, [str(home)])
+
+
+def test_enter_where_folders_are_followed_lists_them(home: Path) -> None:
+    init(home, str(home / "Documents"), str(home / "notes"))
+    terminal = Terminal(home)
+    terminal.answer("Another folder", "")
+    assert terminal.ended() == 0
+    assert f"  {home}/notes" in terminal.shown.decode()
+    assert "service install" not in terminal.shown.decode(), "here none can be had"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--yes",)])
@@ -147,12 +195,34 @@ def test_where_no_service_can_be_had_the_folders_are_written_and_run_is_told(hom
     assert "systemd" in answer.stderr
 
 
+def test_where_the_service_could_be_had_and_fails_the_folders_are_written_and_the_exit_code_says_so(home: Path) -> None:
+    manager = home / "systemctl"
+    manager.write_text('#!/bin/sh\ncase "$*" in *show*) echo 257;; *) exit 1;; esac\n')
+    manager.chmod(0o755)
+    variables = environment(home) | {"PATH": str(home)}
+    answer = CliRunner().invoke(app, ["init", str(home / "notes"), "--yes", "--json"], env=variables)
+    assert (answer.exit_code, json.loads(answer.stdout)["service"]) == (1, "failed")
+    assert folders(home) == [str(home / "notes")]
+
+
+def test_the_home_folder_that_is_typed_is_asked_for(home: Path) -> None:
+    terminal = Terminal(home)
+    terminal.answer("Documents?", "n")
+    terminal.answer("notes?", "n")
+    terminal.answer("Another folder", "~")
+    terminal.answer("whole home folder", "n")
+    terminal.answer("Another folder", "~/letters")
+    terminal.answer("Another folder", "")
+    assert terminal.ended() == 0
+    assert folders(home) == [str(home / "letters")]
+
+
 def test_on_a_terminal_it_offers_what_is_there_and_asks_for_more(home: Path) -> None:
     terminal = Terminal(home)
     terminal.answer("Documents?", "y")
     terminal.answer("notes?", "n")
     terminal.answer("Another folder", str(home / "absent"))
-    terminal.answer("is not a folder", "~/letters")
+    terminal.answer("is not a folder", "'~/letters'")
     terminal.answer("Another folder", "")
     assert terminal.ended() == 0
     assert folders(home) == [str(home / "Documents"), str(home / "letters")]

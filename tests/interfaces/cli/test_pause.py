@@ -41,6 +41,11 @@ def local(*moment: int) -> float:
         ("45 minutes", 2700.0),
         ("1 Hour", HOUR),
         ("10min", 600.0),
+        ("1d", 24 * HOUR),
+        ("1w", 168 * HOUR),
+        ("2 weeks", 336 * HOUR),
+        ("for 1h", HOUR),
+        ("For 2h 30m", 2.5 * HOUR),
     ],
 )
 def test_a_duration_is_understood_as_people_write_it(said: str, seconds: float | None) -> None:
@@ -69,7 +74,22 @@ def test_until_is_the_next_time_that_the_clock_shows_it(
 
 
 @pytest.mark.parametrize(
-    "said", ["soon", "1", "1h later", "-1h", "0m", "until", "until noon", "until 25:00", "until 2001-01-01", "h", "1hh"]
+    "said",
+    [
+        "soon",
+        "1",
+        "1h later",
+        "-1h",
+        "0m",
+        "until",
+        "until noon",
+        "until 25:00",
+        "until 2001-01-01",
+        "h",
+        "1hh",
+        "for",
+        "for ever",
+    ],
 )
 def test_what_is_no_time_to_come_is_refused_with_examples(said: str) -> None:
     with pytest.raises(UsageError) as raised:

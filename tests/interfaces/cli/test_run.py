@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import cast
 import pytest
 
 from kbsync.compose import Engine
+from kbsync.config.locations import locate
 from kbsync.errors import RetryLater
 from kbsync.interfaces.cli.progress import Progress
 from kbsync.interfaces.cli.run import EngineWatch
@@ -80,6 +82,21 @@ def run_once(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[st
         timeout=100,
         check=False,
     )
+
+
+def test_why_a_service_does_not_start_is_in_the_log_too(tmp_path: Path) -> None:
+    """Where no journal is kept, `service logs` shows that file."""
+    (tmp_path / "config.toml").write_text("workers = 0\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "kbsync", "run", "--service"],
+        env=os.environ | {"KBSYNC_HOME": str(tmp_path)},
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 78
+    (written,) = Path(locate({"KBSYNC_HOME": str(tmp_path)}).log_file).read_text().splitlines()
+    assert "workers" in json.loads(written)["error"]
 
 
 class Wanting:

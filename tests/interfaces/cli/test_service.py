@@ -119,6 +119,14 @@ def test_the_log_is_shown_by_the_program_that_keeps_it(service: Installed, capfd
     assert CliRunner().invoke(app, ["service", "logs"]).exit_code == 1
 
 
+def test_where_nothing_was_said_yet_that_is_told(service: Installed, tmp_path: Path) -> None:
+    service.log = ("tail", str(tmp_path / "kbsync.log"))
+    service.log_command = lambda lines, *, follow: service.log  # type: ignore[method-assign]
+    answer = CliRunner().invoke(app, ["service", "logs"])
+    assert (answer.exit_code, answer.stdout) == (3, "")
+    assert "There is no log yet" in answer.stderr
+
+
 @pytest.mark.parametrize("verb", ["install", "start", "restart"])
 def test_whoever_asks_for_a_start_need_not_wait_for_those_that_failed(
     service: Installed, tmp_path: Path, verb: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from typer.testing import CliRunner
 
 from kbsync.config.locations import locate
 from kbsync.daemon.lock import DataLock
+from kbsync.interfaces.cli import client
 from kbsync.interfaces.cli.app import app
 from kbsync.interfaces.service import early_ends
 from kbsync.interfaces.service.early_ends import EarlyEnds
-from kbsync.store import jobs
+from kbsync.store import jobs, sources
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World
 
 
@@ -80,6 +82,18 @@ def test_status_before_anything_was_indexed_has_every_field_of_the_answer(tmp_pa
     assert (found["sources"], found["notices"]) == ([], [])
 
 
+def test_status_without_the_daemon_says_when_all_folders_were_looked_through(world: World) -> None:
+    engine = SimulatedEngine(world)
+    try:
+        engine.rescan()
+        walked = engine.engine.readers.read(sources.listed)[0].last_scan_at
+    finally:
+        engine.close()
+    assert walked is not None
+    answer = status(world.home)
+    assert answer["schedule"][0]["last"] == answer["sources"][0]["last_scan_at"] is not None
+
+
 def test_status_without_the_daemon_says_when_each_job_of_the_timetable_ran_last(world: World) -> None:
     engine = SimulatedEngine(world)
     try:
@@ -135,6 +149,14 @@ def test_a_command_does_not_wait_for_a_daemon_that_somebody_must_help(tmp_path: 
         lock.release()
 
 
+def test_a_pipe_in_place_of_the_database_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    places = locate({"KBSYNC_HOME": str(tmp_path)})
+    places.make_folders()
+    os.mkfifo(places.database)
+    answer = CliRunner().invoke(app, ["status"], env={"KBSYNC_HOME": str(tmp_path)})
+    assert (answer.exit_code, f"{places.database} is no file" in answer.stderr) == (1, True)
+
+
 def test_of_a_service_that_ends_again_and_again_that_is_told(tmp_path: Path) -> None:
     """S03: while it waits for its next start, nothing runs."""
     places = locate({"KBSYNC_HOME": str(tmp_path)})
@@ -144,3 +166,23 @@ def test_of_a_service_that_ends_again_and_again_that_is_told(tmp_path: Path) -> 
     early_ends.write(places.early_ends_file, EarlyEnds(4, 1e9))
     told = "The last 4 starts of the service soon ended; `kbsync service logs` tells why."
     assert status(tmp_path)["notices"] == [told]
+
+
+@pytest.mark.parametrize("command", [["status"], ["search", "quince"], ["jobs", "list"], ["wait"]], ids=" ".join)
+def test_a_daemon_that_hangs_is_told_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """It is stopped, or waits for a disk: its socket takes requests and nobody reads them."""
+    monkeypatch.setattr(client, "_STATUS_S", 0.05)
+    places = locate({"KBSYNC_HOME": str(tmp_path)})
+    places.make_folders()
+    lock = DataLock(places.lock_file)
+    lock.acquire("daemon")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(places.socket_path())
+        listening.listen()
+        lock.publish("daemon", places.socket_path())
+        answer = CliRunner().invoke(app, command, env={"KBSYNC_HOME": str(tmp_path)})
+    lock.release()
+    assert answer.exit_code == 4
+    assert "it hangs" in answer.stderr

@@ -52,3 +52,13 @@ def test_what_somebody_reads_comes_whole() -> None:
     told = subprocess.run(command, stderr=subprocess.PIPE, timeout=50, check=True).stderr.decode()
     assert told.splitlines()[-1] == "kbsync: the end"
     assert len(told.splitlines()) == 501
+
+
+@pytest.mark.parametrize("command", [["completion", "bash"], ["--version"]])
+def test_a_reader_that_has_enough_is_no_failure(command: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = [sys.executable, "-c", "from kbsync.__main__ import main; main()", *command]
+    ended = subprocess.run(program, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=50)
+    os.close(writing)
+    assert (ended.stderr, ended.returncode) in ((b"", 0), (b"", 1))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,6 +59,10 @@ def starting(doing: str, *, is_held_up: bool = False) -> Running:
         (starting("the database is migrated"), [("ok", "")]),
         (starting("the disk is full.", is_held_up=True), [("problem", "kbsync status")]),
         (SILENT, [("problem", "kill 41, then start it again.")]),
+        (
+            replace(SILENT, seen=replace(SILENT.seen, hangs=True)),
+            [("problem", "kill -CONT 41; if it goes on hanging: kill -9 41, then start it again.")],
+        ),
         (replace(SILENT, service_pid=41), [("problem", "kbsync service restart")]),
         (replace(RUNS, service_pid=50), [("warning", "kill 41")]),
         (replace(RUNS, installed="1.3"), [("warning", "kill 41, then start it again.")]),
@@ -64,6 +71,19 @@ def starting(doing: str, *, is_held_up: bool = False) -> Running:
 )
 def test_daemon(found: Running, expected: list[tuple[str, str]]) -> None:
     assert told(process.judge(found)) == expected
+
+
+def test_a_daemon_that_rests_says_so() -> None:
+    resting = {**ANSWERS, "rest": {"why": "pause", "detail": "Paused until 12:00."}}
+    (finding,) = process.judge(replace(RUNS, seen=DaemonSeen(DAEMON, DAEMON, resting)))
+    assert (finding.state, "Paused until 12:00." in finding.detail) == ("ok", True)
+
+
+def test_a_daemon_without_its_port_is_to_be_restarted_also_where_it_is_free_by_now() -> None:
+    (finding,) = process.judge_port(replace(PORT, is_missed=True))
+    assert (finding.state, "Restart the daemon" in finding.remedy) == ("warning", True)
+    (finding,) = process.judge_port(replace(PORT, is_missed=True, holder=(3, "nginx")))
+    assert "nginx (process 3)" in finding.detail
 
 
 PORT = Port(8765, True, False, None, "/c.toml")
@@ -172,3 +192,19 @@ REPAIR = "kbsync check --repair"
 )
 def test_database(found: Database, expected: list[tuple[str, str]]) -> None:
     assert told(storage.judge_database(found, NOW)) == expected
+
+
+def test_a_disk_that_holds_up_the_settings_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings resolve every path, so they are not read either; and one whose answer is an error is not silent."""
+    gone, forever = tmp_path / "gone", threading.Event()
+    config = tmp_path / "config.toml"
+    config.write_text(f"[[sources]]\npath = '{gone}'\n[[sources]]\npath = '{tmp_path}/absent'\n")
+    lexists = os.path.lexists
+    monkeypatch.setattr(
+        os.path, "lexists", lambda path: bool(forever.wait()) if path.startswith(str(gone)) else lexists(path)
+    )
+    try:
+        assert configuration.silent_among(configuration.folders_named(str(config)), 0.2) == [str(gone)]
+    finally:
+        forever.set()
+    assert configuration.folders_named(str(tmp_path / "absent.toml")) == []

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from kbsync.interfaces.doctor import folders, room, times, watching
+from kbsync import machine
+from kbsync.interfaces.doctor import configuration, folders, room, times, watching
 from kbsync.interfaces.doctor.finding import Finding
 from kbsync.interfaces.doctor.folders import Place
 from kbsync.interfaces.doctor.room import Disk, Memory
@@ -111,18 +112,44 @@ TOKEN = Place("/home/ann/kb/token", "file", 0o600, 1000, True)
         ([DATA, replace(TOKEN, mode=0o640)], [("warning", "chmod 600 /home/ann/kb/token")]),
         ([replace(DATA, path="/a b", mode=0o750)], [("warning", "chmod 700 '/a b'")]),
         ([replace(TOKEN, kind="other", mode=0o777)], [("ok", "")]),
+        (
+            [replace(DATA, mode=0o777), replace(TOKEN, mode=0o666), replace(TOKEN, path="/a b", mode=0o644)],
+            [("warning", "chmod -R go-rwx /home/ann/kb '/a b'")],
+        ),
     ],
 )
 def test_own_folders_and_files(seen: list[Place], expected: list[tuple[str, str]]) -> None:
-    assert told(folders.judge_own(seen, [], None, 1000, "ann")) == expected
+    assert told(folders.judge_own(seen, [], 1000, "ann")) == expected
 
 
-def test_folder_that_cannot_be_made_and_configuration_that_is_closed() -> None:
-    config = Place("/home/ann/config.toml", "file", 0o000, 1000, False)
-    found = folders.judge_own([], [("/srv/kb/data", "/srv")], config, 1000, "ann")
+@pytest.mark.parametrize(("mode", "can"), [(0o755, "look into /"), (0o777, "look into and change /")])
+def test_what_others_can_do_is_told(mode: int, can: str) -> None:
+    (finding,) = folders.judge_own([replace(DATA, mode=mode)], [], 1000, "ann")
+    assert f"Others can {can}" in finding.detail
+
+
+def test_one_closed_folder_of_ours_above_all_is_told_once_and_opened_without_root() -> None:
+    absent = [(f"/home/ann/kb/{name}", "/home/ann/kb", 1000) for name in ("data", "state", "log")]
+    assert told(folders.judge_own([], absent, 1000, "ann")) == [("problem", "chmod u+rwx /home/ann/kb")]
+
+
+@pytest.mark.parametrize(
+    ("shut", "is_ours", "remedy"),
+    [
+        ("/kb/config.toml", True, "chmod u+rw /kb/config.toml"),
+        ("/kb", True, "chmod u+rwx /kb"),
+        ("/kb", False, f"sudo chown {machine.user_name()} /kb"),
+    ],
+)
+def test_configuration_that_is_closed_is_opened(shut: str, is_ours: bool, remedy: str) -> None:
+    finding = configuration.judge_closed("/kb/config.toml", shut, is_ours)
+    assert (finding.state, finding.remedy) == ("problem", remedy)
+
+
+def test_folders_that_cannot_be_made_are_told_once() -> None:
+    found = folders.judge_own([], [("/srv/kb/data", "/srv", 0), ("/srv/kb/state", "/srv", 0)], 1000, "ann")
     assert told(found) == [
-        ("problem", "sudo mkdir -p /srv/kb/data && sudo chown -R ann /srv/kb/data"),
-        ("problem", "chmod u+rw /home/ann/config.toml"),
+        ("problem", "sudo mkdir -p /srv/kb/data /srv/kb/state && sudo chown -R ann /srv/kb/data /srv/kb/state"),
     ]
 
 

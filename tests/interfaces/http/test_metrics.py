@@ -90,6 +90,8 @@ def test_it_counts_what_the_daemon_does(engine: SimulatedEngine, operations: Ope
     assert values(app, "kbsync_commits_total")[()] > before
     assert values(app, "kbsync_database_size_bytes")[()] > 0
     assert values(app, "kbsync_queue_oldest_job_age_seconds") == {(): 0}
+    empty = values(app, "kbsync_queue_jobs")
+    assert (len(empty), set(empty.values())) == (2 * 4 * 2, {0}), "a series that goes away says nothing"
 
 
 def test_it_tells_the_queue_by_lane_and_priority_and_how_long_it_waits(engine: SimulatedEngine, app: FastAPI) -> None:
@@ -100,10 +102,12 @@ def test_it_tells_the_queue_by_lane_and_priority_and_how_long_it_waits(engine: S
     for _ in range(10):
         engine.clock.advance(1.0)
         engine.loops.producer.step()
-    assert values(app, "kbsync_queue_jobs") == {
+    queued = values(app, "kbsync_queue_jobs")
+    assert {labels: count for labels, count in queued.items() if count} == {
         ("document", "event", "queued"): 1,
         ("text", "added", "queued"): 1,
     }
+    assert len(queued) == 2 * 4 * 2
     assert values(app, "kbsync_queue_oldest_job_age_seconds") == {(): 40.0}
 
 

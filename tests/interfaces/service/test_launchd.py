@@ -228,6 +228,16 @@ def test_an_upgrade_replaces_the_agent_and_starts_the_new_one_when_the_old_one_i
     assert mac.waited, "bootout ends before the process does"
 
 
+def test_a_file_that_others_may_write_is_out_of_date_and_written_anew(mac: Mac) -> None:
+    """launchd refuses it, at the next login too."""
+    mac.launchd.install(start=True)
+    mac.agent.chmod(0o666)
+    assert not mac.launchd.state().is_current
+    mac.launchd.install(start=True)
+    assert mac.launchd.state().is_current
+    assert mac.launchd.restart() == ["The service is started."]
+
+
 def test_install_without_start_begins_at_the_next_login(mac: Mac) -> None:
     mac.launchd.install(start=False)
     assert mac.agent.exists()

@@ -27,6 +27,8 @@ class Machine:
         self.version = version
         self.linger = linger
         self.asked: list[str] = []
+        self.is_limited = False
+        self.looks_in = f"/run/user/1000/systemd/user {home}/systemd/user"
         self.unit = {"LoadState": "not-found", "ActiveState": "inactive", "MainPID": "0", "UnitFileState": ""}
         self.environ = {"XDG_CONFIG_HOME": str(home), "USER": "me"}
         self.file = home / "systemd" / "user" / "kbsync.service"
@@ -44,12 +46,16 @@ class Machine:
         verb = words[2]
         if verb != "show":
             self.asked.append(verb)
+        elif "--property=UnitPath" in words:
+            return Outcome(0, f"{self.looks_in}\n", "")
         elif "--property=Version" in words:
             return Outcome(0, f"{self.version}\n", "")
         if verb == "enable":
             self.unit["UnitFileState"] = "enabled"
         if verb == "daemon-reload":
             self.unit |= {"LoadState": "loaded", "FragmentPath": str(self.file)}
+        if verb == "reset-failed" and self.is_limited:
+            self.is_limited, self.unit["ActiveState"] = False, "inactive"
         if verb in ("start", "restart") and self.unit["ActiveState"] != "failed":
             self.unit |= {"ActiveState": "active", "MainPID": str(int(self.unit["MainPID"]) + 1)}
         return Outcome(0, "".join(f"{name}={value}\n" for name, value in self.unit.items()), "")
@@ -97,7 +103,9 @@ def test_a_systemd_that_ends_lingering_services_is_named(tmp_path: Path) -> None
 
 def test_without_a_manager_nothing_is_written_and_what_to_do_is_told(tmp_path: Path) -> None:
     machine = Machine(tmp_path, version="")
-    with pytest.raises(ServiceFailed, match=r"Failed to connect to bus.*kbsync run.*enable-linger me"):
+    with pytest.raises(
+        ServiceFailed, match=r"Failed to connect to bus: No medium found\. .*`nohup kbsync run &`.*enable-linger me"
+    ):
         machine.service().install(start=True)
     assert os.listdir(tmp_path) == []
     with pytest.raises(ServiceFailed, match="does not answer"):
@@ -182,7 +190,7 @@ def test_a_service_that_ends_at_once_says_how(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.service().install(start=False)
     machine.unit |= {"ActiveState": "failed", "Result": "exit-code", "ExecMainStatus": "78"}
-    how = "It ended with exit code 78 and is not started again by itself."
+    how = "It ended with exit code 78 and is not started again by itself. `kbsync config check` names the mistakes."
     with pytest.raises(ServiceFailed, match=how):
         machine.service().start()
     state = machine.service().state()
@@ -224,3 +232,27 @@ def test_lines_come_from_the_log_file_where_no_journal_is_kept(tmp_path: Path, m
     assert service.log_command(20, follow=False) == [
         *("journalctl", "--user", "--unit=kbsync.service", "--lines=20", "--no-pager")
     ]
+
+
+def test_a_manager_that_began_without_the_variable_finds_the_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XDG_CONFIG_HOME is set in the shell only: a unit that is written there would never be read."""
+    home = tmp_path / "my $HOME"
+    monkeypatch.setenv("HOME", str(home))
+    machine = Machine(tmp_path / "settings")
+    machine.looks_in = f'/etc/systemd/user "{tmp_path}/my \\$HOME/.config/systemd/user"'
+    machine.service().install(start=True)
+    assert (home / ".config" / "systemd" / "user" / "kbsync.service").read_text() == render(PROGRAM)
+    assert not machine.file.exists()
+
+
+@pytest.mark.parametrize("verb", ["start", "restart", "install"])
+def test_a_unit_that_failed_too_often_is_tried_when_somebody_asks_for_it(tmp_path: Path, verb: str) -> None:
+    """S03: its Python was away for minutes; systemd itself would refuse it until the half hour is over."""
+    machine = Machine(tmp_path)
+    machine.service().install(start=False)
+    machine.unit["ActiveState"], machine.is_limited = "failed", True
+    service = machine.service()
+    said = service.install(start=True) if verb == "install" else getattr(service, verb)()
+    assert any(line.startswith("The service runs") for line in said)

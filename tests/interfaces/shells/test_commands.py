@@ -7,6 +7,7 @@ from typing import Annotated
 import pytest
 import typer
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from kbsync.file_types import READABLE_TYPES
 from kbsync.interfaces.cli.app import app
@@ -37,6 +38,13 @@ def test_values_are_those_that_the_program_takes(program: Command) -> None:
     assert options["--limit"].values == Values(), "a number"
     assert found(program, "sources", "remove").arguments[0].values == Values(places="folders")
     assert "--no-progress" in next(one for one in found(program, "run").options if one.off).off
+
+
+@pytest.mark.parametrize("path", [("init",), ("pause",), ("search",), ("add",), ("diff",), ("jobs", "list")])
+def test_arguments_are_shown_as_the_help_shows_them(program: Command, path: tuple[str, ...]) -> None:
+    usage = " ".join(("[OPTIONS]", *(argument.usage for argument in found(program, *path).arguments)))
+    shown = CliRunner().invoke(app, [*path, "--help"]).stdout.splitlines()[0]
+    assert shown.endswith(f" {' '.join(path)} {usage}")
 
 
 def test_what_is_hidden_is_not_shown(program: Command) -> None:

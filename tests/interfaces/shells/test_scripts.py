@@ -34,6 +34,7 @@ CASES: list[tuple[str, set[str], set[str]]] = [
     ("kbsync documents list --state ", {"current", "superseded", "missing", "all"}, {"queued"}),
     ("kbsync search --mode ", {"hybrid", "lexical", "vector"}, {"file.pdf"}),
     ("kbsync completion ", {"bash", "zsh", "fish"}, {"run"}),
+    ("kbsync pause ", {"until", "1h"}, {"run", "file.pdf"}),
     ("kbsync models use ", {"packaged", "bge-m3"}, {"run"}),
     ("kbsync search sources ", set(), {"add", "remove"}),
     ("kbsync purge --document ", set(), {"run", "--yes", "file.pdf"}),
@@ -183,6 +184,14 @@ def test_fish_offers_places(folder: Path, line: str, files: bool) -> None:
     told = in_fish(folder, line)
     assert "my docs/" in told
     assert ("file.pdf" in told) is files
+
+
+@pytest.mark.parametrize("line", ["kbsync search --mode ", "kbsync sources add --", "kbsync service install --"])
+def test_fish_tells_each_choice_apart(folder: Path, line: str) -> None:
+    told = _said([shell("fish"), "-N", "-c", f"source .fish/_kbsync; complete -C {shlex.quote(line)}"], folder)
+    explained = [one.partition("\t")[2] for one in told]
+    assert all(explained)
+    assert len(set(explained)) == len(explained)
 
 
 def test_zsh_offers_what_fits(folder: Path) -> None:
