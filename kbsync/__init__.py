@@ -10,6 +10,7 @@ The map, in the order of one file's life:
 - `search`     how it is found
 - `ingest`     one job -> one update: the story in one function
 - `knowledge_base`  the facade over all of it
+- `projects`   knowledge projects: plain files beside the index
 - `daemon`     the running engine
 - `compose`    builds everything from the settings, once
 - `interfaces` command line and HTTP
