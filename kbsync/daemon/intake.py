@@ -18,7 +18,7 @@ from kbsync.daemon.wake import Wake
 from kbsync.daemon.watchers import MakeWatcher, Watchers
 from kbsync.errors import EngineBusy, KbsyncError, RetryLater
 from kbsync.model import Change, Source
-from kbsync.projects.arrivals import Refusal
+from kbsync.projects.arrivals import Refusal, is_left_out
 from kbsync.projects.ingest import Tools, ingest
 from kbsync.projects.project import Project, is_project
 from kbsync.sources.mounts import Mount
@@ -222,10 +222,12 @@ class Intake:
 
 
 def _looks(folder: str) -> dict[str, _Look]:
-    """Return how each entry of a folder looks now. Raises OSError."""
+    """Return how each entry of a folder that can be taken in, or refused, looks now. Raises OSError."""
     found: dict[str, _Look] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
+            if is_left_out(entry.name):
+                continue
             try:
                 stat = entry.stat(follow_symlinks=False)
             except FileNotFoundError:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kbsync.projects import parsed
 from kbsync.projects.files import LONGEST_NAME
 from kbsync.projects.manifest import Manifest
 from kbsync.projects.project import Project, same_name
 from kbsync.sources.ignore import is_noise, is_secret
+
+# What ends a line, or turns what stands behind it; spaces and joiners of any script belong to names.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]")
+# In bytes: behind a name that is cut, a time and a number it fits into a file's name.
+_LONGEST_ENDING = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +44,25 @@ def split(file: str) -> tuple[str, str]:
     return os.path.splitext(file)
 
 
+def is_left_out(file: str) -> bool:
+    """Return whether a name in sources/ is not spoken of at all: hidden files, and those that are still being made."""
+    return is_noise(file) and not is_secret(file)
+
+
 def look(project: Project, manifest: Manifest) -> tuple[list[Arrival], list[Refusal]]:
     """Return what is to be taken in, by name, and what is refused: nothing of these is touched. Raises OSError."""
     arrivals: list[Arrival] = []
     refusals: list[Refusal] = []
     with os.scandir(project.sources) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if is_noise(entry.name) and not is_secret(entry.name):
+            if is_left_out(entry.name):
                 continue
             why = _unfit(entry)
             if why is not None:
                 refusals.append(Refusal(entry.name, why))
             else:
                 arrivals.append(Arrival(entry.name, *split(entry.name)))
-    clashes = _clashes(arrivals, manifest)
+    clashes = _clashes(project, arrivals, manifest)
     refusals += [Refusal(arrival.file, clashes[arrival.file]) for arrival in arrivals if arrival.file in clashes]
     return [arrival for arrival in arrivals if arrival.file not in clashes], refusals
 
@@ -69,14 +81,15 @@ def _unfit(entry: os.DirEntry[str]) -> str | None:
         entry.name.encode()
     except UnicodeEncodeError:
         return f"{os.fsencode(entry.name)!r}: its name is no UTF-8, and the manifest cannot hold it. Rename it."
-    if not entry.name.isprintable():
+    if _STEERING.search(entry.name):
         return f"{entry.name!r}: its name holds characters that no list can show. Rename it."
-    if len(os.fsencode(f"{split(entry.name)[0]}.md")) > LONGEST_NAME:
+    name, ext = split(entry.name)
+    if len(os.fsencode(f"{name}.md")) > LONGEST_NAME or len(os.fsencode(ext)) > _LONGEST_ENDING:
         return f"{entry.name}: its name is too long for a parsed file. Rename it."
     return None
 
 
-def _clashes(arrivals: Iterable[Arrival], manifest: Manifest) -> dict[str, str]:
+def _clashes(project: Project, arrivals: Iterable[Arrival], manifest: Manifest) -> dict[str, str]:
     """Return the files whose parsed text would overwrite that of another file, with what to do."""
     by_name: dict[str, list[Arrival]] = defaultdict(list)
     for arrival in arrivals:
@@ -88,9 +101,16 @@ def _clashes(arrivals: Iterable[Arrival], manifest: Manifest) -> dict[str, str]:
             others = [other.file for other in same if other is not arrival]
             if known is not None and (known.name, known.ext.lower()) != (arrival.name, arrival.ext.lower()):
                 others.append(f"{known.name}{known.ext}, which the project holds")
+            elif known is None and _is_a_persons(project.path(f"parsed/{arrival.name}.md")):
+                others.append("a text that somebody put into parsed/")
             if others:
                 found[arrival.file] = (
                     f"{arrival.file} has the same name as {' and '.join(others)}; both would become "
                     f"parsed/{arrival.name}.md. Rename it, for example {arrival.name}-2{arrival.ext}."
                 )
     return found
+
+
+def _is_a_persons(path: str) -> bool:
+    """Return whether a text is there that no ingest wrote: it exists nowhere else."""
+    return os.path.isfile(path) and not parsed.read(path).source

@@ -19,6 +19,8 @@ from kbsync.projects.sentences import Language, held_terms, language_of, quotabl
 _FILES, _QUOTED, _GIVEN = 6, 3, 8
 # A passage that holds a smaller share of the words that were asked for is no answer.
 _COVERED = 0.6
+# The same where one of the words is in none of the files: what is asked for is likely not there.
+_COVERED_LACKING = 0.7
 # Of the best passage's score; what fits much worse is not quoted beside it.
 _BESIDE = 0.6
 # What project.md says of a file counts like this much of its best passage.
@@ -141,7 +143,7 @@ def cited(passage: Passage, text: str, language: Language) -> str:
 
 
 def _covers(fits: Sequence[Fit]) -> bool:
-    return any(fit.coverage >= _COVERED for fit in fits[:_GIVEN])
+    return any(fit.coverage >= (_COVERED_LACKING if fit.lacking else _COVERED) for fit in fits[:_GIVEN])
 
 
 def _holds(wanted: Sequence[str], fits: Sequence[Fit]) -> bool:
@@ -151,7 +153,7 @@ def _holds(wanted: Sequence[str], fits: Sequence[Fit]) -> bool:
 
 def _quotation(passage: Passage, wanted: Sequence[str]) -> str:
     """Return the sentences of a passage around those that hold most of what is asked for, in quotation marks."""
-    parts = [sentence for line in quotable(passage.text) for sentence in split(line)]
+    parts = [sentence for line in quotable(passage.text, code=True) for sentence in split(line)]
     held = [len(set(wanted) & set(held_terms(part))) for part in parts]
     first = last = held.index(max(held)) if parts else 0
     size = len(parts[first]) if parts else 0

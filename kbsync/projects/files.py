@@ -68,8 +68,28 @@ def move(source: str, target: str) -> None:
                 raise
             _copy(source, target)
         sync_folder(os.path.dirname(target))
-        os.unlink(source)
+    with told(source):
+        try:
+            os.unlink(source)
+        except FileNotFoundError:
+            pass  # whoever took it away meanwhile: it is in the archive
+        except OSError:
+            os.unlink(target)  # one that stays where it was is not to be in both places
+            raise
         sync_folder(os.path.dirname(source))
+
+
+def must_be_folder(path: str) -> None:
+    """Raise UsageError where a folder of a project is a link, or no folder: what is done there would be done elsewhere.
+
+    One that is missing is none of these.
+    """
+    if os.path.islink(path):
+        raise UsageError(
+            f"{path} is a symbolic link, and may lead out of the project.", hint="Put a real folder in its place."
+        )
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise UsageError(f"{path} is no folder.", hint="Take it away: the next ingest makes one.")
 
 
 def sweep(folder: str) -> None:
@@ -81,12 +101,25 @@ def sweep(folder: str) -> None:
 
 def set_aside(path: str) -> str:
     """Give a damaged file another name beside it and return that: nothing of it is lost."""
-    number = 1
-    while os.path.lexists(aside := f"{path}.damaged-{number}"):
-        number += 1
+    aside = _aside(path)
     with told(path):
         os.rename(path, aside)
         sync_folder(os.path.dirname(path))
+    return aside
+
+
+def copy_aside(path: str) -> str:
+    """Copy a file as `set_aside` moves one."""
+    aside = _aside(path)
+    with told(aside):
+        _copy(path, aside)
+    return aside
+
+
+def _aside(path: str) -> str:
+    number = 1
+    while os.path.lexists(aside := f"{path}.damaged-{number}"):
+        number += 1
     return aside
 
 
@@ -106,7 +139,7 @@ def told(path: str) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise disk_full(path) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise UsageError(f"{path} cannot be written: {error.strerror}.", hint="Make it writable.") from error
+            raise UsageError(f"{path} cannot be changed: {error.strerror}.", hint="Make it writable.") from error
         raise
 
 

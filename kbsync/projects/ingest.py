@@ -81,7 +81,8 @@ def ingest(
             except KbsyncError as error:
                 refused.append(Refusal(arrival.file, str(error), isinstance(error, RetryLater | FileChanged)))
             except OSError as error:
-                refused.append(Refusal(arrival.file, f"{arrival.file} cannot be read: {error.strerror}."))
+                place = error.filename2 or error.filename
+                refused.append(Refusal(arrival.file, f"{arrival.file} cannot be taken in: {error.strerror}: {place}."))
             else:
                 taken.append(one)
     return Outcome(tuple(taken), tuple(refused), tuple(notices))

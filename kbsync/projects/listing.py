@@ -64,4 +64,4 @@ def minute(at: datetime) -> str:
 
 def entry_of(file: str, at: str) -> str:
     """Return a file's entry in the update record; `at` as manifests have it."""
-    return f"- {at.replace('T', ' ')}: 解析 {page.one_line(file)}"
+    return f"- {at.replace('T', ' ')}: 解析 {page.unbroken(file)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,7 +53,8 @@ class Manifest:
 
     def entry(self, name: str) -> Entry | None:
         """Return the entry of a name, whatever its case and composition."""
-        return next((entry for entry in self.files if same_name(entry.name) == same_name(name)), None)
+        wanted = same_name(name)
+        return next((entry for entry in self.files if entry.name == name or same_name(entry.name) == wanted), None)
 
     def archived(self) -> frozenset[str]:
         """Return where all versions lie."""
@@ -90,24 +91,28 @@ def write(project: Project, manifest: Manifest) -> None:
 def _manifest(record: Any) -> Manifest:
     known = {"project", "created_at", "last_ingest", "files"}
     last = record["last_ingest"]
+    entries = tuple(_entry(entry) for entry in _list(record["files"]))
+    if len({same_name(entry.name) for entry in entries}) < len(entries):
+        raise ValueError("a name stands in it twice")
     return Manifest(
         _text(record["project"]),
         _text(record["created_at"]),
         None if last is None else _text(last),
-        tuple(_entry(entry) for entry in _list(record["files"])),
-        {key: value for key, value in record.items() if key not in known},
+        entries,
+        _more(record, known),
     )
 
 
 def _entry(record: Any) -> Entry:
     known = {"name", "ext", "parsed", "versions", "summary"}
-    name, parsed = _text(record["name"]), _text(record["parsed"])
+    name, parsed = _text(record["name"]), _inside(record["parsed"])
     versions = tuple(
         Version(_inside(one["archived"]), _text(one["hash"]), _text(one["ingested_at"]))
         for one in _list(record["versions"])
     )
-    more = {key: value for key, value in record.items() if key not in known}
-    return Entry(name, _text(record["ext"]), _inside(parsed), versions, _text(record.get("summary", "")), more)
+    if not versions or "/" in name:
+        raise ValueError(f"{name!r:.80} is no file with a version")
+    return Entry(name, _text(record["ext"]), parsed, versions, _text(record.get("summary", "")), _more(record, known))
 
 
 def _record(manifest: Manifest) -> dict[str, Any]:
@@ -133,9 +138,17 @@ def _record(manifest: Manifest) -> dict[str, Any]:
     }
 
 
+def _more(record: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
+    """Return the fields that are not known. Raises ValueError for what could be read and not be written back."""
+    more = {key: value for key, value in record.items() if key not in known}
+    json.dumps(more, ensure_ascii=False, allow_nan=False).encode()
+    return more
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"text was expected, not {value!r:.40}")
+    value.encode()  # half a character could not be written back
     return value
 
 

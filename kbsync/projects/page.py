@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kbsync.projects import marks
+
 OVERVIEW, KEY_POINTS, INDEX, RECORD = "概述", "关键信息", "文件索引", "更新记录"
 # What a person may have translated the heads to.
 _ALSO = {
@@ -15,9 +17,8 @@ _ALSO = {
     RECORD: ("update record", "change log", "changelog"),
 }
 _HEADS = ("文件名", "解析文件", "最新归档", "摘要")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADER = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
-_DIVIDER = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+_DIVIDER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
+_LINE_ENDS = re.compile("[\t\n-\r\x1c-\x1e\x85\u2028\u2029]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,10 @@ def with_file(page: str, row: Row, entry: str, written_before: str) -> str:
 
 def with_entry(page: str, entry: str) -> str:
     """Return a page with an entry at the end of the update record, unless it stands there."""
-    lines, ending = _lines(page)
+    lines = _lines(page)
     first, last = _section(lines, RECORD)
     if first is None:
-        return _joined([*_stripped(lines), "", f"## {RECORD}", "", entry], ending)
+        return _with_lines(page, len(_stripped(lines)), ["", f"## {RECORD}", "", entry])
     if entry in (line.rstrip() for line in lines[first:last]):
         return page
     place = last
@@ -69,12 +70,12 @@ def with_entry(page: str, entry: str) -> str:
         place -= 1
     before = [""] if place == first else []
     after = [""] if place == last and last < len(lines) else []
-    return _joined([*lines[:place], *before, entry, *after, *lines[place:]], ending)
+    return _with_lines(page, place, [*before, entry, *after])
 
 
 def rows(page: str) -> list[Row]:
     """Return the rows of the file index."""
-    lines, _ending = _lines(page)
+    lines = _lines(page)
     first, last = _table(lines)
     found = [_split(line) for line in lines[first:last]]
     return [Row(*(cells + [""] * 4)[:4]) for cells in found if cells and cells[0]]
@@ -82,14 +83,14 @@ def rows(page: str) -> list[Row]:
 
 def entries(page: str) -> list[str]:
     """Return the lines of the update record, blank ones left out."""
-    lines, _ending = _lines(page)
+    lines = _lines(page)
     first, last = _section(lines, RECORD)
     return [] if first is None else [line.rstrip() for line in lines[first:last] if line.strip()]
 
 
 def section_text(page: str, head: str) -> str:
     """Return what stands under a head, empty where there is no such head."""
-    lines, _ending = _lines(page)
+    lines = _lines(page)
     first, last = _section(lines, head)
     return "" if first is None else "\n".join(lines[first:last]).strip()
 
@@ -99,23 +100,38 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def unbroken(text: str) -> str:
+    """Return a text without ends of lines, its spaces as they are: those of a name belong to it."""
+    return _LINE_ENDS.sub(" ", text)
+
+
 def _with_row(page: str, row: Row, written_before: str) -> str:
-    lines, ending = _lines(page)
+    lines = _lines(page)
     first, last = _table(lines)
     if first == 0:
-        return _with_table(lines, ending, row)
+        return _with_table(page, lines, row)
+    parsed = _cell(row.parsed)
     for number in range(first, last):
-        cells = _split(lines[number])
-        if cells and cells[0] == one_line(row.name):
-            shown = (cells + [""] * 4)[3]
-            is_ours = not shown or shown == one_line(written_before)
-            kept = Row(row.name, row.parsed, row.archived, row.summary if is_ours else shown)
-            lines[number] = _line([*_cells(kept), *(_escaped(cell) for cell in cells[4:])])
-            return _joined(lines, ending)
-    return _joined([*lines[:last], _line(_cells(row)), *lines[last:]], ending)
+        cells = _split(lines[number]) if parsed in lines[number] or _cell(row.name) in lines[number] else []
+        if not _is_row_of(row, cells):
+            continue
+        name, shown = cells[0] or row.name, (cells + [""] * 4)[3]
+        is_ours = not shown or shown == _shown(written_before)
+        kept = Row(name, row.parsed, row.archived, row.summary if is_ours else shown)
+        changed = _line([*_cells(kept), *(_escaped(cell) for cell in cells[4:])])
+        return _with_lines(page, number, [changed], instead=1)
+    return _with_lines(page, last, [_line(_cells(row))])
 
 
-def _with_table(lines: list[str], ending: str, row: Row) -> str:
+def _is_row_of(row: Row, cells: Sequence[str]) -> bool:
+    """Return whether a row is a file's: by its parsed file, by its name where a person took that out."""
+    parsed = cells[1] if len(cells) > 1 else ""
+    if parsed == _shown(row.parsed):
+        return True
+    return bool(cells) and cells[0] == _shown(row.name) and not parsed.startswith("parsed/")
+
+
+def _with_table(page: str, lines: Sequence[str], row: Row) -> str:
     """A page without the table: a person took it out, or its section. It comes back where it belongs."""
     table = [_line(_HEADS), "|--------|----------|----------|------|", _line(_cells(row))]
     first, last = _section(lines, INDEX)
@@ -123,26 +139,29 @@ def _with_table(lines: list[str], ending: str, row: Row) -> str:
         place = last
         while place > first and not lines[place - 1].strip():
             place -= 1
-        rest = lines[place:] or [""]
-        return _joined([*lines[:place], "", *table, *rest], ending)
+        return _with_lines(page, place, ["", *table])
     before, _last = _section(lines, RECORD)
     place = len(_stripped(lines)) if before is None else before - 1
     head = [] if place == 0 or not lines[place - 1].strip() else [""]
-    return _joined([*lines[:place], *head, f"## {INDEX}", "", *table, "", *lines[place:]], ending)
+    return _with_lines(page, place, [*head, f"## {INDEX}", "", *table, ""])
 
 
-def _lines(page: str) -> tuple[list[str], str]:
-    """Return the lines, without their ends, and how they end."""
-    ending = "\r\n" if "\r\n" in page else "\n"
-    return page.replace("\r\n", "\n").split("\n"), ending
+def _lines(page: str) -> list[str]:
+    """Return the lines, without their ends."""
+    return [line.removesuffix("\r") for line in page.split("\n")]
 
 
-def _joined(lines: Sequence[str], ending: str) -> str:
-    text = ending.join(lines)
-    return text if text.endswith(ending) else text + ending
+def _with_lines(page: str, place: int, added: Sequence[str], instead: int = 0) -> str:
+    """Return a page with lines put before that of a number, in the place of some; all others to the byte."""
+    lines, end = page.split("\n"), "\r" if "\r\n" in page else ""
+    if lines[-1]:
+        lines[-1] += end
+        lines.append("")
+    lines[place : place + instead] = [f"{line}{end}" for line in added]
+    return "\n".join(lines)
 
 
-def _stripped(lines: list[str]) -> list[str]:
+def _stripped(lines: Sequence[str]) -> Sequence[str]:
     end = len(lines)
     while end and not lines[end - 1].strip():
         end -= 1
@@ -152,37 +171,42 @@ def _stripped(lines: list[str]) -> list[str]:
 def _section(lines: Sequence[str], head: str) -> tuple[int | None, int]:
     """Return (the line after a head, the line of the next head of its level or above)."""
     names = {head, *_ALSO[head]}
-    first, level = None, 0
-    fence = ""
-    for number, line in enumerate(lines):
-        marker = _FENCE.match(line)
-        if marker:
-            fence = "" if fence and marker[1].startswith(fence) else fence or marker[1]
-            continue
-        found = None if fence else _HEADER.match(line)
-        if found is None:
-            continue
-        if first is None and found[2].strip().lower() in names and len(found[1]) > 1:
-            first, level = number + 1, len(found[1])
-        elif first is not None and len(found[1]) <= level:
-            return first, number
-    return first, len(lines)
+    heads = [(number, *found) for number in marks.shown(lines) if (found := marks.header(lines[number]))]
+    wanted = [(depth, number) for number, depth, title in heads if depth > 1 and title.lower() in names]
+    if not wanted:
+        return None, len(lines)
+    # A person's own small head of this name is none, where there is a larger one.
+    level, begin = min(wanted)
+    return begin + 1, next((number for number, depth, _ in heads if number > begin and depth <= level), len(lines))
 
 
 def _table(lines: Sequence[str]) -> tuple[int, int]:
     """Return (first row, line after the last one) of the table in the file index; (0, 0) where there is none."""
     first, last = _section(lines, INDEX)
-    for number in range((first or 0) + 1, last if first is not None else 0):
-        if _DIVIDER.match(lines[number]) and "|" in lines[number] and "|" in lines[number - 1]:
+    if first is None:
+        return 0, 0
+    shown = set(marks.shown(lines))
+    for number in range(first + 1, last):
+        line = lines[number].strip()
+        if "|" in line and "|" in lines[number - 1] and number in shown and _DIVIDER.fullmatch(line):
             end = number + 1
-            while end < last and lines[end].lstrip().startswith("|"):
+            while end < last and "|" in lines[end]:
                 end += 1
             return number + 1, end
     return 0, 0
 
 
 def _cells(row: Row) -> list[str]:
-    return [_escaped(one_line(value)) for value in (row.name, row.parsed, row.archived, row.summary)]
+    return [_cell(value) for value in (row.name, row.parsed, row.archived, row.summary)]
+
+
+def _cell(text: str) -> str:
+    return _escaped(unbroken(text))
+
+
+def _shown(text: str) -> str:
+    """Return a text as it is read back from its cell."""
+    return unbroken(text).strip()
 
 
 def _escaped(text: str) -> str:

@@ -6,10 +6,14 @@ import os
 import re
 from dataclasses import dataclass
 
+from kbsync.projects import files
+
 _HEADER = re.compile(
     r"<!-- source: (?P<source>[^\n]*) -->\r?\n<!-- archived: (?P<archived>[^\n]*) -->\r?\n"
     r"<!-- parsed_at: (?P<parsed_at>[^\n]*) -->\r?\n?"
 )
+# An ampersand that would be read as the beginning of one of the codes below.
+_CODE = re.compile(r"&(?=(?:amp|#45|#10|#13);)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +53,29 @@ def read(path: str) -> ParsedFile:
     return ParsedFile(name, source, archived, parsed_at, content[found.end() :])
 
 
+def names(folder: str) -> list[str]:
+    """Return the names of the parsed files in a folder, sorted. No links: they may lead out of the project.
+
+    Raises OSError, and UsageError where the folder itself is a link.
+    """
+    files.must_be_folder(folder)
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.name
+            for entry in entries
+            if entry.name.endswith(".md") and not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
+        )
+
+
 def read_all(folder: str) -> list[ParsedFile]:
     """Return every parsed file of a folder, in the order of their names. Raises OSError for one that cannot be read."""
-    names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and not name.startswith("."))
-    return [read(os.path.join(folder, name)) for name in names if os.path.isfile(os.path.join(folder, name))]
+    return [read(os.path.join(folder, name)) for name in names(folder)]
 
 
 def _inside(value: str) -> str:
-    """Return a value that neither ends the comment nor its line."""
-    return value.replace("&", "&amp;").replace("--", "-&#45;").replace("\n", "&#10;").replace("\r", "&#13;")
+    """Return a value that neither ends the comment nor its line; `R&D` stays what it is."""
+    value = _CODE.sub("&amp;", value)
+    return value.replace("--", "-&#45;").replace("\n", "&#10;").replace("\r", "&#13;")
 
 
 def _outside(value: str) -> str:

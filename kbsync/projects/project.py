@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from kbsync.errors import EngineBusy, NotFound, UsageError
 from kbsync.projects import files
@@ -51,8 +52,12 @@ class Project:
         return os.path.join(self.root, relative)
 
     def make_folders(self) -> None:
-        """Put back the folders that are missing: git, for one, keeps no empty ones."""
+        """Put back the folders that are missing: git, for one, keeps no empty ones.
+
+        Raises UsageError for one that is a link or no folder.
+        """
         for folder in FOLDERS:
+            files.must_be_folder(self.path(folder))
             os.makedirs(self.path(folder), exist_ok=True)
 
     @contextmanager
@@ -104,6 +109,7 @@ def _others(names: list[str]) -> str:
     return f"There are: {', '.join(names)}." if names else "`kbsync project init NAME` makes one."
 
 
+@lru_cache(maxsize=20_000)
 def same_name(name: str) -> str:
     """Return what two names have in common that would be one file on some disk: case and composition do not count."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

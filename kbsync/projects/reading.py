@@ -54,11 +54,13 @@ def read(path: str, name: str, content_hash: str, converter: Converter, encoding
     if kind is not None and kind in CONVERTED:
         return converter.markdown(path, name, kind, content_hash, size)
     try:
-        text = decoded(data[:MOST_TEXT_BYTES], cut=size > MOST_TEXT_BYTES, preferred=encodings).text
+        is_cut = size > MOST_TEXT_BYTES
+        text = decoded(data[:MOST_TEXT_BYTES], cut=is_cut, preferred=encodings).text
     except SkipFile as error:
         hint = conversion_hint(name) or error.hint
         raise SkipFile(error.reason, f"{name}: {error.message}", hint=hint) from error
-    return fenced(text, _FENCED.get(ending_of(name)))
+    whole = fenced(text, _FENCED.get(ending_of(name)))
+    return f"{whole.rstrip()}\n\n<!-- only the first {MOST_TEXT_BYTES} bytes -->\n" if is_cut else whole
 
 
 def fenced(text: str, language: str | None) -> str:

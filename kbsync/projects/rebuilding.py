@@ -15,6 +15,9 @@ from kbsync.projects.project import Project, local
 from kbsync.projects.sentences import Language, language_of
 
 _KEY_POINTS, _PER_FILE, _OVERVIEW_SENTENCES, _KEY_TERMS = 12, 2, 3, 8
+# So many names stand in the overview; the index has them all.
+_NAMED = 30
+_LOOKED_AT = 20_000
 
 _SAID: dict[Language, tuple[str, str, str]] = {
     "zh": ("共 {count} 个文件：{names}。", "常见词：{terms}。", "以下句子由程序从原文中摘录，未经改写："),
@@ -86,8 +89,9 @@ def _overview(texts: Sequence[ParsedFile], proses: Sequence[str], writer: Writer
     written = None if writer is None else writer.overview(_named(texts, proses))
     if written is not None:
         return written
-    files_, terms, taken = _SAID[language_of("\n".join(proses))]
-    lines = [files_.format(count=len(texts), names=", ".join(text.name for text in texts))]
+    files_, terms, taken = _SAID[_language(proses)]
+    names = [text.name for text in texts[:_NAMED]] + ["…"] * (len(texts) > _NAMED)
+    lines = [files_.format(count=len(texts), names=", ".join(names))]
     found = summary.key_terms(proses, _KEY_TERMS)
     if found:
         lines.append(terms.format(terms=", ".join(found)))
@@ -105,7 +109,13 @@ def _key_points(texts: Sequence[ParsedFile], proses: Sequence[str], writer: Writ
     if not found:
         return ""
     lines = [f"- {one.sentence} ({texts[one.origin].path})" for one in found]
-    return "\n".join([_SAID[language_of("\n".join(proses))][2], "", *lines])
+    return "\n".join([_SAID[_language(proses)][2], "", *lines])
+
+
+def _language(proses: Sequence[str]) -> Language:
+    """Return the language of the texts together, each with a share of what is looked at."""
+    share = max(1, _LOOKED_AT // max(1, len(proses)))
+    return language_of("\n".join(prose[:share] for prose in proses))
 
 
 def _named(texts: Sequence[ParsedFile], proses: Sequence[str]) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from kbsync.pipelines.front_matter import read_front_matter
 from kbsync.pipelines.lines import Lines
+from kbsync.projects import marks
 from kbsync.search.query import is_little_word
 from kbsync.store import tokenizer
 
@@ -18,22 +19,25 @@ Language = Literal["zh", "ja", "ko", "other"]
 _SHORTEST, _SHORTEST_EAST_ASIAN, _LONGEST = 24, 8, 600
 # Of one paragraph so much is looked at: a line of a megabyte is no prose.
 _LONGEST_BLOCK = 50_000
+# Of a text, for the sentences that tell what it is about: a book says that in its beginning.
+LONGEST_TEXT = 500_000
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_IMAGE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
-_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
+_IMAGE = re.compile(r"!\[([^\[\]]*)\]\([^()]*\)")
+_LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*(?:\s+\"[^\"]*\")?\)")
 _MARKS = re.compile(r"(\*\*|__|`+|~~|(?<!\w)[*_](?=\S))(.+?)\1")
 _TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
-_ATTRIBUTES = re.compile(r"\s*\{ ?[#.:][^{}]*\}\s*$")
+_ATTRIBUTES = re.compile(r"\{ ?[#.:][^{}]*\}$")
 _DIVIDER = re.compile(r"^[ \t|:+-]+$")
 _BULLET = re.compile(r"^[ \t]*(?:>[ \t]?)*(?:[-*+]|\d{1,9}[.)、])[ \t]+")
-_HEADER = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$")
 _RULE = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$")
 _ENDS = re.compile(
     r"(?<=[。！？!?…])[”’」』）)\"']*"
     r"|(?<=[.!?])[\"'”’)]*(?=\s+[\"'“‘(]?[A-Z0-9\u00c0-\u04ff])"
 )
+# From a head to its page, in a table of contents.
+_LEADERS = re.compile(r"(?:\. ?){5}")
 _KANA, _HANGUL = re.compile("[\u3041-\u30ff]"), re.compile("[\uac00-\ud7a3]")
+_LONGEST_ABBREVIATION = 8
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|Mr|Mrs|Dr|No|Fig|Sec|St|approx|z\.B|bzw|u\.a|Nr)|\b[A-Z])\.$")
 
 
@@ -53,7 +57,7 @@ def blocks(text: str) -> Iterator[str]:
     text = without_front_matter(text)
     paragraph: list[str] = []
     fence = ""
-    for line in _COMMENT.sub("", text).splitlines():
+    for line in marks.without_comments(text).splitlines():
         marker = _FENCE.match(line)
         if marker is not None:
             fence = "" if fence and marker[1].startswith(fence) else fence or marker[1]
@@ -61,7 +65,7 @@ def blocks(text: str) -> Iterator[str]:
         elif fence:
             continue
         is_item = _BULLET.match(line) is not None
-        is_apart = not line.strip() or is_item or line.lstrip().startswith("|") or _HEADER.match(line) is not None
+        is_apart = not line.strip() or is_item or line.lstrip().startswith("|") or marks.header(line) is not None
         if is_apart or _RULE.match(line):
             if paragraph:
                 yield _joined(paragraph)
@@ -81,7 +85,7 @@ def without_front_matter(text: str) -> str:
 def sentences(text: str, most: int = 10_000) -> list[str]:
     """Return the first sentences of a Markdown text that say something, in order, each once."""
     found: dict[str, None] = {}
-    for block in blocks(text):
+    for block in blocks(text[:LONGEST_TEXT]):
         for sentence in split(block[:_LONGEST_BLOCK]):
             if len(sentence) <= _LONGEST and says_something(sentence):
                 found.setdefault(sentence)
@@ -96,7 +100,7 @@ def split(block: str) -> list[str]:
     start = 0
     for end in _ENDS.finditer(block):
         sentence = block[start : end.end()].strip()
-        if _ABBREVIATION.search(sentence):
+        if _ABBREVIATION.search(sentence[-_LONGEST_ABBREVIATION:]):
             continue
         if sentence:
             parts.append(sentence)
@@ -107,6 +111,8 @@ def split(block: str) -> list[str]:
 
 def says_something(sentence: str) -> bool:
     """Return whether a sentence is long enough, and made of words."""
+    if _LEADERS.search(sentence):
+        return False
     letters = sum(character.isalpha() for character in sentence)
     is_east_asian = any(map(tokenizer.is_east_asian, sentence))
     shortest = _SHORTEST_EAST_ASIAN if is_east_asian else _SHORTEST
@@ -129,12 +135,13 @@ def held_terms(text: str) -> tuple[str, ...]:
 
 def plain(line: str) -> str:
     """Return a line of Markdown without its marks."""
-    line = _LINK.sub(r"\1", _IMAGE.sub(r"\1", _BULLET.sub("", _ATTRIBUTES.sub("", line.strip()))))
+    line = _BULLET.sub("", _ATTRIBUTES.sub("", line.strip()).rstrip())
+    line = _LINK.sub(r"\1", _IMAGE.sub(r"\1", line))
     return _TAGS.sub("", _MARKS.sub(r"\2", line)).lstrip("> ").strip()
 
 
-def quotable(text: str) -> list[str]:
-    """Return the lines of a passage without marks, code left out, rows of tables as lists; of code alone the code."""
+def quotable(text: str, *, code: bool = False) -> list[str]:
+    """Return the lines of a passage without marks, rows of tables as lists; code only if wished, or if all is code."""
     shown: list[str] = []
     inside: list[str] = []
     fence = ""
@@ -143,19 +150,20 @@ def quotable(text: str) -> list[str]:
         if marker is not None:
             fence = "" if fence and marker[1].startswith(fence) else fence or marker[1]
         elif fence:
-            inside.append(line)
+            (shown if code else inside).append(line.strip())
         elif line.lstrip().startswith("|"):
             cells = [plain(cell) for cell in line.strip().strip("|").split("|")]
             shown += [] if _DIVIDER.match(line) else [", ".join(cell for cell in cells if cell)]
-        elif not _RULE.match(line):
+        elif line.strip() and not _RULE.match(line):
             shown.append(plain(line))
-    return [line for line in shown if line] or [line.strip() for line in inside if line.strip()]
+    return [line for line in shown if line] or [line for line in inside if line]
 
 
 def _joined(lines: Sequence[str]) -> str:
     """Join the lines of a paragraph: with a space, but none between characters of unspaced scripts."""
-    text = ""
-    for line in map(plain, lines):
-        glue = "" if text and line and tokenizer.is_east_asian(text[-1]) and tokenizer.is_east_asian(line[0]) else " "
-        text = f"{text}{glue}{line}" if text else line
-    return text
+    parts: list[str] = []
+    for line in filter(None, map(plain, lines)):
+        if parts and not (tokenizer.is_east_asian(parts[-1][-1]) and tokenizer.is_east_asian(line[0])):
+            parts.append(" ")
+        parts.append(line)
+    return "".join(parts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from kbsync.projects import arrivals, manifest, parsed, recovery
+from kbsync.errors import UsageError
+from kbsync.projects import arrivals, files, manifest, parsed, recovery
 from kbsync.projects.arrivals import Refusal
 from kbsync.projects.manifest import BrokenManifest
 from kbsync.projects.project import FOLDERS, Project
@@ -27,7 +28,8 @@ class ProjectState:
 
 def state_of(project: Project) -> ProjectState:
     """Look at a project. Raises OSError where it cannot be read."""
-    problems = [f"{folder}/ is gone; the next ingest makes it." for folder in FOLDERS if _is_missing(project, folder)]
+    problems = [why for folder in FOLDERS if (why := _unfit(project, folder))]
+    is_whole = not problems
     if not os.path.isfile(project.page):
         problems.append("project.md is gone; the next ingest makes it anew.")
     try:
@@ -35,13 +37,12 @@ def state_of(project: Project) -> ProjectState:
     except BrokenManifest as error:
         problems.append(f"{error.message} The next ingest sets it aside and makes it anew from the files.")
         return ProjectState(project.name, project.root, 0, 0, None, (), (), tuple(problems))
-    if problems and any(_is_missing(project, folder) for folder in FOLDERS):
-        waiting: list[str] = []
-        refused: list[Refusal] = []
-    else:
+    waiting: list[str] = []
+    refused: list[Refusal] = []
+    if is_whole:
         found, refused = arrivals.look(project, listed)
         waiting = [arrival.file for arrival in found]
-        texts = {one.path for one in parsed.read_all(project.parsed)}
+        texts = {f"parsed/{name}" for name in parsed.names(project.parsed)}
         problems += [f"{entry.parsed} is gone." for entry in listed.files if entry.parsed not in texts]
         problems += [f"{path} is in no version list." for path in recovery.unlisted(project, listed)]
         problems += [
@@ -60,5 +61,9 @@ def state_of(project: Project) -> ProjectState:
     )
 
 
-def _is_missing(project: Project, folder: str) -> bool:
-    return not os.path.isdir(project.path(folder))
+def _unfit(project: Project, folder: str) -> str | None:
+    try:
+        files.must_be_folder(project.path(folder))
+    except UsageError as error:
+        return str(error)
+    return None if os.path.isdir(project.path(folder)) else f"{folder}/ is gone; the next ingest makes it."

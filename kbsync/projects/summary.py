@@ -17,12 +17,22 @@ import numpy.typing as npt
 
 from kbsync.file_types import ending_of
 from kbsync.projects import reading
-from kbsync.projects.sentences import Language, language_of, quotable, sentences, terms, without_front_matter
+from kbsync.projects.sentences import (
+    LONGEST_TEXT,
+    Language,
+    language_of,
+    quotable,
+    sentences,
+    terms,
+    without_front_matter,
+)
 from kbsync.search.query import is_little_word
 from kbsync.store import tokenizer
 
 # Of a long text the beginning, where reports and papers say what they are about; the matrix is this many squared.
 _MOST_SENTENCES = 400
+# Of several texts together.
+_MOST_OF_ALL = 1000
 # The paper's damping of the walk, and how alike two sentences may be until one of them is left out.
 _DAMPING, _STEPS, _TOO_ALIKE = 0.15, 60, 0.6
 # Of two equally central sentences the earlier one is the better summary.
@@ -37,6 +47,7 @@ _TABLE: dict[Language, str] = {
     "other": "A table of {rows} rows: {columns}",
 }
 _LONGEST_TABLE = 300
+_DELIMITERS = ",;\t|"
 _BEGINNING: dict[Language, str] = {"zh": "开头：", "ja": "冒頭：", "ko": "시작: ", "other": "Begins: "}
 LABEL: dict[Language, str] = {"zh": "摘录：", "ja": "抜粋：", "ko": "발췌: ", "other": "Extract: "}
 
@@ -57,7 +68,7 @@ def summarize(text: str, source: str) -> str:
 
 def _beginning(text: str) -> str:
     """Return how a text without sentences begins, such as code."""
-    shown = " ".join(" ".join(quotable(without_front_matter(text))[:5]).split())
+    shown = " ".join(" ".join(quotable(without_front_matter(text[:LONGEST_TEXT]))[:5]).split())
     if not shown:
         return ""
     language = language_of(shown)
@@ -88,10 +99,13 @@ def extract(text: str) -> str:
 
 def extracts(texts: Sequence[str], count: int, per_text: int) -> list[Taken]:
     """Return the most central sentences of several texts, no two alike, at most `per_text` of each."""
+    # Of very many texts every so manieth speaks for the others: the matrix grows with the square.
+    step = -(-len(texts) // _MOST_OF_ALL) or 1
+    share = max(1, min(_MOST_SENTENCES, _MOST_OF_ALL * step // max(1, len(texts))))
     taken = [
         Taken(sentence, origin)
-        for origin, text in enumerate(texts)
-        for sentence in sentences(text, max(20, _MOST_SENTENCES // max(1, len(texts))))
+        for origin, text in list(enumerate(texts))[::step]
+        for sentence in sentences(text, share)
     ]
     vectors = _vectors([one.sentence for one in taken])
     scores = _rank(vectors @ vectors.T) if taken else np.zeros(0)
@@ -125,14 +139,20 @@ def _table(text: str, source: str) -> str:
         return ""
     lines = [line for line in text.strip().splitlines() if not line.startswith("```")]
     try:
-        dialect: type[csv.Dialect] = csv.Sniffer().sniff("\n".join(lines[:50]), ",;\t|")
-        rows = list(csv.reader(lines, dialect))
+        rows = list(csv.reader(lines, delimiter=max(_DELIMITERS, key=lambda mark: _width(lines[:50], mark))))
     except csv.Error:
         return ""
-    if len(rows) < 2:
+    if len(rows) < 2 or len(rows[0]) < 2:
         return ""
     columns = ", ".join(" ".join(cell.split()) for cell in rows[0] if cell.strip())
     return _TABLE[language_of(text)].format(rows=len(rows) - 1, columns=columns)[:_LONGEST_TABLE]
+
+
+def _width(lines: Sequence[str], delimiter: str) -> int:
+    """Return how many columns a table has if this separates them; 0 where most rows have another number."""
+    widths = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if row)
+    width, count = widths.most_common(1)[0] if widths else (0, 0)
+    return width if 2 * count > widths.total() else 0
 
 
 def _words(sentence: str) -> list[str]:

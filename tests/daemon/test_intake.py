@@ -94,7 +94,7 @@ def test_a_refused_file_is_told_and_read_again_only_when_it_changed(setup: Setup
         asked.append(name)
         return markdown(path, name, *rest)  # type: ignore[arg-type]
 
-    before.markdown = counted  # type: ignore[method-assign]
+    before.markdown = counted  # type: ignore[method-assign, assignment]
     for _ in range(3):
         setup.desk.clock.advance(400)
         setup.settle()
@@ -162,3 +162,15 @@ def test_a_project_that_is_configured_no_more_is_left_alone(setup: Setup) -> Non
     setup.settle()
     assert path.exists()
     assert setup.intake.status() == []
+
+
+def test_what_is_no_file_of_the_users_does_not_wait_and_keeps_nothing_busy(setup: Setup) -> None:
+    for name in (".DS_Store", "~$plan.docx", "film.part"):
+        setup.desk.put(name, "not ready, or not the user's own")
+    heard(setup)
+    setup.settle()
+    assert setup.told["waiting"] == []
+    assert setup.intake.idle()
+    assert not setup.intake.step()
+    setup.desk.clock.advance(60)
+    assert not setup.intake.step()

@@ -18,6 +18,7 @@ class Talk:
     reply: Callable[[list[dict[str, str]]], str] = lambda _messages: "An answer."
     raw: tuple[int, bytes, float] | None = None
     url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
 
@@ -37,6 +38,8 @@ def talking() -> Iterator[Talk]:
             self.send_response(status)
             if status == 302:
                 self.send_header("Location", talk.url + "/elsewhere")
+            for name, value in talk.headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

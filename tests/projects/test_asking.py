@@ -126,3 +126,28 @@ def test_a_file_that_was_changed_meanwhile_is_read_as_it_is_now(filled: Desk) ->
 
 def test_an_empty_project_answers_nothing(desk: Desk) -> None:
     assert not Conversation(desk.project).ask("Is anything in here?").answered
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [("怎么退还租房押金？", "确认押金退还"), ("登记新地址是什么意思？", "派出所登记新地址")],
+)
+def test_pairs_of_characters_where_two_words_meet_do_not_count(filled: Desk, question: str, said: str) -> None:
+    assert said in filled.ask(question)
+
+
+def test_a_word_that_none_of_many_passages_holds_makes_an_answer_by_the_others_unlikely(filled: Desk) -> None:
+    assert Conversation(filled.project).ask("Are lost suitcases stolen?").answered
+    sections = "".join(f"# Section {number}\n\nThe words of section {number} are these.\n\n" for number in range(60))
+    filled.put("many.md", sections)
+    filled.ingest()
+    assert Conversation(filled.project).ask("Are lost suitcases covered?").answered
+    assert not Conversation(filled.project).ask("Are lost suitcases stolen?").answered
+
+
+def test_code_is_quoted_where_it_is_what_a_passage_says(desk: Desk) -> None:
+    desk.put(
+        "setup.md", "# Setup\n\nCreate the random key with this command:\n\n```console\nopenssl rand -hex 32\n```\n"
+    )
+    desk.ingest()
+    assert "openssl rand -hex 32" in desk.ask("How do I create the random key?")

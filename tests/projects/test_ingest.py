@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kbsync.errors import EngineBusy
-from kbsync.projects import files, page, parsed
+from kbsync.errors import EngineBusy, UsageError
+from kbsync.projects import files, page, parsed, reading
 from kbsync.projects.ingest import ingest
 from kbsync.projects.project import local
 from tests.projects.desk import NOW, Desk
@@ -167,6 +167,13 @@ def test_a_table_or_section_that_a_person_took_out_comes_back_where_it_belongs(d
         "two.dots.md",
         "no-ending",
         "$HOME `id`.md",
+        "Screenshot 2024-01-01 at 1.00.00\u202fPM.md",
+        "季度\u3000报告.md",
+        "می\u200cخواهم.md",
+        "👨\u200d👩\u200d👧 family.md",
+        "\u200fעברית.md",
+        "a  b .md",
+        " lead.md",
     ],
 )
 def test_a_name_of_any_script_and_length_goes_all_the_way_and_is_told_back(desk: Desk, name: str) -> None:
@@ -194,6 +201,9 @@ def test_a_name_of_any_script_and_length_goes_all_the_way_and_is_told_back(desk:
         ("id_rsa", b"words that nobody may read", "never read"),
         (os.fsdecode(b"bad\xff.md"), b"some words in it", "UTF-8"),
         ("new\nline.md", b"some words in it", "Rename it"),
+        ("tab\t.md", b"some words in it", "Rename it"),
+        ("turned\u202edm.exe", b"some words in it", "Rename it"),
+        ("a." + "x" * 250, b"some words in it", "too long"),
     ],
 )
 def test_what_cannot_be_taken_in_stays_and_says_why(desk: Desk, name: str, content: bytes, why: str) -> None:
@@ -204,6 +214,39 @@ def test_what_cannot_be_taken_in_stays_and_says_why(desk: Desk, name: str, conte
     assert why in outcome.refused[0].message
     assert path.read_bytes() == content
     assert [row.name for row in page.rows(desk.page)] == ["good"]
+    assert os.listdir(desk.root / "parsed") == ["good.md"]
+
+
+def test_names_that_differ_by_spaces_only_have_a_row_each(desk: Desk) -> None:
+    names = [" a", "a", "a ", "b  c", "b c", "b\u3000c"]
+    for name in names:
+        desk.put(f"{name}.md", f"The words of {name!r}, which is a file of its own.")
+    desk.ingest()
+    assert sorted(row.parsed for row in page.rows(desk.page)) == sorted(f"parsed/{name}.md" for name in names)
+
+
+def test_a_file_that_cannot_be_taken_away_is_not_archived_either(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = desk.put("a.md", "These words lie where nobody may take them away.")
+    unlink = os.unlink
+
+    def closed(target: str) -> None:
+        if target == str(path):
+            raise PermissionError(13, "Permission denied", target)
+        unlink(target)
+
+    monkeypatch.setattr(os, "unlink", closed)
+    with pytest.raises(UsageError, match=r"sources/a\.md cannot be"):
+        desk.ingest()
+    assert not os.listdir(desk.root / "archive")
+
+
+def test_of_a_text_that_is_too_long_it_is_said_that_only_its_beginning_is_there(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_TEXT_BYTES", 60)
+    desk.put("long.md", "These words are the beginning of a very long text that goes on and on and on.")
+    desk.ingest()
+    assert parsed.read(str(desk.root / "parsed/long.md")).text.endswith("<!-- only the first 60 bytes -->\n")
 
 
 def test_folders_links_and_unfinished_downloads_are_no_files_to_take_in(desk: Desk) -> None:

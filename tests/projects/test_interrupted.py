@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kbsync.errors import StorageUnavailable
-from kbsync.projects import page
+from kbsync.projects import manifest, page
 from tests.projects.desk import NOW, Desk, local_stamp
 from tests.projects.killed_ingest import FILES
 
@@ -39,6 +40,33 @@ def test_killed_at_any_step_the_second_run_reaches_what_a_clean_one_reaches(
         assert one["refused"] == 0, where
         assert one["tree"] == clean["tree"], where
     told(f"ingest of a project killed at {len(killed)} steps: 0 differ from a clean run")
+
+
+def test_what_was_killed_while_it_finished_another_run_takes_nothing_in_twice(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = desk.put("a.md", "The only file of this project, with enough words.")
+    unlink, write = os.unlink, manifest.write
+
+    def killed_before(target: str) -> None:
+        if target == str(path):
+            raise SystemExit
+        unlink(target)
+
+    def killed_after(*arguments: Any) -> None:
+        write(*arguments)
+        raise SystemExit
+
+    monkeypatch.setattr(os, "unlink", killed_before)
+    with pytest.raises(SystemExit):
+        desk.ingest()
+    monkeypatch.setattr(os, "unlink", unlink)
+    monkeypatch.setattr(manifest, "write", killed_after)
+    with pytest.raises(SystemExit):
+        desk.ingest()
+    monkeypatch.setattr(manifest, "write", write)
+    assert not desk.ingest().taken
+    assert [os.listdir(desk.root / folder) for folder in ("sources", "archive")] == [[], [f"a_{local_stamp(NOW)}.md"]]
 
 
 def test_a_full_disk_ends_an_ingest_with_everything_where_it_was_or_done(

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
+import socket
+import threading
+import time
+import tracemalloc
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -94,6 +101,68 @@ def test_an_answer_without_a_source_is_not_shown_and_the_passages_are_quoted(des
     assert "named no source" in answer.notices[0]
 
 
+def test_an_answer_that_cites_a_file_that_it_was_not_given_is_not_shown(desk: Desk, talk: Talk) -> None:
+    taken_in(desk, talk)
+    talk.reply = lambda _messages: (
+        'According to "insurance" (parsed/insurance.md), it is 75 euros. According to "x" (parsed/other.md), it is 80.'
+    )
+    answer = Conversation(desk.project, ModelAnswerer(endpoint(talk))).ask("How much is the deductible?")
+    assert answer.by == "extract"
+    assert "other.md" not in answer.text
+    assert "named a source that it was not given" in answer.notices[0]
+
+
+@pytest.mark.parametrize("written", ["<think>hm", "  <think>hm</think>\n", "```\nx", "   ## 更新记录\n- x", "<!-- x"])
+def test_what_a_model_writes_breaks_no_page(desk: Desk, talk: Talk, written: str) -> None:
+    writer = taken_in(desk, talk)
+    talk.reply = lambda _messages: written
+    rebuilding.rebuild(desk.project, desk.clock, writer.summarize, writer)
+    assert page.section_text(desk.page, page.OVERVIEW)
+    assert [row.parsed for row in page.rows(desk.page)] == ["parsed/insurance.md"]
+    assert page.rows(desk.page)[0].summary
+    assert [entry.split(": ")[1] for entry in page.entries(desk.page)] == ["解析 insurance.md", "重建 project.md"]
+
+
+@pytest.mark.parametrize("said", ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n" + "X-A: b\r\n"])
+def test_a_server_that_never_comes_to_its_answer_is_given_up(said: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.settimeout(20)
+                for character in itertools.cycle(said):
+                    connection.send(character.encode())
+                    time.sleep(0.002)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        url = f"http://user:secret@127.0.0.1:{listening.getsockname()[1]}/v1"
+        with pytest.raises(EndpointFailed, match=r"did not answer within 0\.5 s") as failed:
+            Endpoint(url, "small", None, 0.5).chat(MESSAGES)
+        thread.join(30)
+        assert "secret" not in str(failed.value)
+        assert not thread.is_alive()
+
+
+def test_a_model_on_this_machine_is_not_asked_through_a_proxy(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert endpoint(talk).chat(MESSAGES) == "An answer."
+
+
+def test_no_more_is_unpacked_than_an_answer_may_be(talk: Talk) -> None:
+    talk.raw = (200, gzip.compress(bytes(100 << 20)), 0.0)
+    talk.headers = {"Content-Encoding": "gzip"}
+    tracemalloc.start()
+    with pytest.raises(EndpointFailed):
+        endpoint(talk).chat(MESSAGES)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 << 20
+
+
 @pytest.mark.parametrize(
     ("status", "body", "why"),
     [
@@ -148,7 +217,8 @@ def test_the_key_is_sent_from_its_file_and_shown_nowhere(
 
 @pytest.mark.parametrize(
     "text",
-    ['endpoint = "http://x/v1"', 'endpoint = "http://x/v1"\nmodel = "m"\nkey_file = "/absent"', 'endpoint = "ftp://x"'],
+    ['endpoint = "http://x/v1"', 'endpoint = "http://x/v1"\nmodel = "m"\nkey_file = "/absent"', 'endpoint = "ftp://x"']
+    + [f'endpoint = "http://{host}/v1"\nmodel = "m"' for host in ("[x", "", "x:y")],
 )
 def test_a_configuration_that_cannot_work_is_told(tmp_path: Path, text: str) -> None:
     config = tmp_path / "config.toml"

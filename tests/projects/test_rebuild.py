@@ -67,3 +67,14 @@ def test_summaries_that_a_rebuild_wrote_give_way_to_those_of_new_versions(desk: 
 def test_an_empty_project_gives_an_empty_page(desk: Desk) -> None:
     assert desk.rebuild().files == 0
     assert page.rows(desk.page) == []
+
+
+def test_the_overview_speaks_the_language_of_most_files_and_names_the_first_ones(desk: Desk) -> None:
+    desk.put("a.md", "The policy pays for cancelled trips and for lost suitcases. " * 500)
+    for number in range(40):
+        desk.put(f"文件{number:02}.md", f"第{number}号文件说明了搬家的时间和条件。")
+    desk.ingest()
+    desk.rebuild()
+    overview = page.section_text(desk.page, page.OVERVIEW)
+    assert overview.startswith("共 41 个文件：a, 文件00")
+    assert "文件39" not in overview

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
-from kbsync.projects.sentences import language_of, sentences
+from kbsync.projects.parsed import ParsedFile
+from kbsync.projects.passages import passages
+from kbsync.projects.sentences import language_of, quotable, sentences
 from kbsync.projects.summary import extract, extracts, summarize
 
 ENGLISH = (
@@ -73,3 +77,48 @@ def test_of_several_texts_no_two_sentences_are_alike_and_none_has_more_than_its_
 def test_a_huge_text_is_summarized_in_no_time() -> None:
     assert extract("\n\n".join(f"Sentence number {n} of this text says very little." for n in range(20_000)))
     assert extract("x" * 2_000_000) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("# a" + " " * 50_000 + "b", "a" + " " * 50_000 + "b", "[" * 50_000, "![" * 50_000, "![](" * 50_000),
+        *("<!--" * 200_000, "A. " * 30_000, "# " + "#" * 50_000 + "x", "\n" * 200_000, '{"a":[' * 20_000),
+        *("`" * 50_000 + "x", '"a"b' * 50_000, "{ ." * 50_000, "a line of words.\n" * 50_000),
+    ],
+    ids=lambda text: text[:8].strip(),
+)
+def test_no_text_keeps_a_summary_or_a_passage_waiting(text: str) -> None:
+    for name in ("x.md", "x.csv"):
+        summarize(text, name)
+    for passage in passages(ParsedFile("x", "x.md", "", "", text)):
+        quotable(passage.text)
+
+
+def test_extracts_of_very_many_texts_need_little_room() -> None:
+    texts = [f"Text {n} speaks of the word w{n}. It speaks of v{n} and of u{n} as well." for n in range(3_000)]
+    tracemalloc.start()
+    found = extracts(texts, 12, 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found) == 12
+    assert peak < 200_000_000
+
+
+def test_a_line_of_a_table_of_contents_is_no_sentence() -> None:
+    assert sentences("Securing and protecting data . . . . . . . . . 12\n\nA security policy says what is secure.") == [
+        "A security policy says what is secure."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("a,b,c\n1,2\n3,4,5\n6,7,8\n", "3 rows: a, b, c"),
+        ("a;b\n1,5;2\n", "1 rows: a, b"),
+        ('"a, x";"c"\n1;3\n', "1 rows: a, x, c"),
+        ("a\tb\n1\t2\n", "1 rows: a, b"),
+    ],
+)
+def test_the_columns_of_a_table_are_told_whatever_separates_them(table: str, said: str) -> None:
+    assert summarize(f"```csv\n{table}```\n", "x.csv").endswith(said)

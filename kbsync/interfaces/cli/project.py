@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbsync.errors import NotFound, UsageError
+from kbsync.errors import KbsyncError, NotFound, UsageError
 from kbsync.interfaces.cli.exits import FAILED, NOTHING, UNANSWERED, complain, errors_told
 from kbsync.interfaces.cli.output import Record, block, counted, line, print_json, table
 from kbsync.interfaces.cli.session import locations
@@ -37,7 +37,7 @@ _Name = Annotated[
 @app.command("init")
 def init(name: Annotated[str, typer.Argument(metavar="NAME", help="The folder to make here.")]) -> None:
     """Make a project in the current folder."""
-    with errors_told():
+    with _told():
         from kbsync.clock import SystemClock
         from kbsync.projects.starting import start
 
@@ -54,7 +54,7 @@ def ingest(
     as_json: _Json = False,
 ) -> None:
     """Take in what lies in sources/: parsed to Markdown, the original archived, both listed."""
-    with errors_told():
+    with _told():
         from kbsync.compose.project_tools import project_models, project_tools
         from kbsync.projects.ingest import ingest as take_in
 
@@ -91,7 +91,7 @@ def ingest(
 @app.command("rebuild")
 def rebuild(name: _Name = None, as_json: _Json = False) -> None:
     """Write all of project.md anew from the parsed files; what a person wrote into it goes, but for the record."""
-    with errors_told():
+    with _told():
         from kbsync.clock import SystemClock
         from kbsync.compose.project_tools import project_models
         from kbsync.projects import rebuilding, summary
@@ -118,7 +118,7 @@ def ask(
     as_json: _Json = False,
 ) -> None:
     """Answer from a project's files, every statement with its file; exit code 3 where they hold no answer."""
-    with errors_told():
+    with _told():
         from kbsync.compose.project_tools import project_models
         from kbsync.projects.asking import Conversation
 
@@ -143,7 +143,7 @@ def ask(
 @app.command("status")
 def status(name: _Name = None, as_json: _Json = False) -> None:
     """Say what projects hold, what waits in sources/, and what is not as it should be."""
-    with errors_told():
+    with _told():
         from kbsync.projects import project as projects
         from kbsync.projects.state import state_of
 
@@ -172,7 +172,7 @@ def install_skill(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace files that read otherwise.")] = False,
 ) -> None:
     """Put the skill and the commands for an assistant below a folder."""
-    with errors_told():
+    with _told():
         from kbsync.projects.skill import install_skill as put
 
         written, kept = put(os.path.abspath(folder), overwrite=yes)
@@ -182,6 +182,19 @@ def install_skill(
         complain(f"{os.path.join(folder, path)} reads otherwise and was kept; --yes replaces it.")
     if kept:
         raise typer.Exit(UNANSWERED)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell errors as everywhere, and what the system says of a file or folder of the project as one."""
+    with errors_told():
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            place = error.filename2 or error.filename
+            raise KbsyncError(f"{place or 'A file'} cannot be used: {error.strerror or error}.") from error
 
 
 def _found(name: str | None) -> Project:
@@ -194,11 +207,12 @@ def _meant(words: list[str]) -> tuple[Project, str | None]:
     """Return (project, question): one word alone is a name where such a project is here."""
     from kbsync.projects.project import find, is_project
 
+    named = bool(words and words[0]) and is_project(words[0])
     if len(words) > 2:
-        words = [words[0], " ".join(words[1:])] if is_project(words[0]) else [" ".join(words)]
-    if len(words) == 2 and not is_project(words[0]):
+        words = [words[0], " ".join(words[1:])] if named else [" ".join(words)]
+    if len(words) == 2 and not named:
         raise NotFound(f"There is no project {words[0]} here.", hint="Put the question in quotation marks.")
-    name = words[0] if words and is_project(words[0]) else None
+    name = words[0] if named else None
     question = words[-1] if len(words) == 2 or (words and name is None) else None
     return find(os.getcwd(), name), question
 

@@ -120,3 +120,20 @@ def test_the_skill_is_put_below_a_folder(shell: Shell) -> None:
     (shell.folder / "assistant/skills/lyxy-kb/SKILL.md").write_text("mine")
     assert shell("install-skill", "assistant").exit_code == 5
     assert shell("install-skill", "assistant", "--yes").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["ingest", "rebuild", "status"])
+def test_a_list_that_cannot_be_read_is_told_without_a_traceback(shell: Shell, command: str) -> None:
+    shell("init", "kb")
+    (shell.folder / "kb/manifest.json").unlink()
+    (shell.folder / "kb/manifest.json").mkdir()
+    result = shell(command)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert "manifest.json" in result.stderr
+
+
+def test_an_empty_question_is_answered_and_begins_no_conversation(shell: Shell) -> None:
+    shell("init", "kb")
+    shell.enter("kb")
+    assert shell("ask", "", stdin="").exit_code == 3
