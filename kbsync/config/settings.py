@@ -8,6 +8,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -212,6 +213,9 @@ class ProjectSettings(_Section):
     def _of_http(cls, url: str | None) -> str | None:
         if url is not None and not url.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://")
+        # Both raise ValueError for what is no address.
+        if url is not None and (not (parts := urlsplit(url)).hostname or parts.port == 0):
+            raise ValueError("must name a host")
         return url
 
 

@@ -217,7 +217,8 @@ def test_the_key_is_sent_from_its_file_and_shown_nowhere(
 
 @pytest.mark.parametrize(
     "text",
-    ['endpoint = "http://x/v1"', 'endpoint = "http://x/v1"\nmodel = "m"\nkey_file = "/absent"', 'endpoint = "ftp://x"'],
+    ['endpoint = "http://x/v1"', 'endpoint = "http://x/v1"\nmodel = "m"\nkey_file = "/absent"', 'endpoint = "ftp://x"']
+    + [f'endpoint = "http://{host}/v1"\nmodel = "m"' for host in ("[x", "", "x:y")],
 )
 def test_a_configuration_that_cannot_work_is_told(tmp_path: Path, text: str) -> None:
     config = tmp_path / "config.toml"
