@@ -122,6 +122,7 @@ _kbsync() {
         "why") _kbsync_places default ;;
         "history") _kbsync_places default ;;
         "diff") _kbsync_places dirnames ;;
+        "pause") _kbsync_words "30m 1h until" "$cur" ;;
         "backup") _kbsync_places dirnames ;;
         "restore") _kbsync_places dirnames ;;
         "completion") _kbsync_words "bash zsh fish" "$cur" ;;

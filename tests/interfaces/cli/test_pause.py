@@ -74,7 +74,22 @@ def test_until_is_the_next_time_that_the_clock_shows_it(
 
 
 @pytest.mark.parametrize(
-    "said", ["soon", "1", "1h later", "-1h", "0m", "until", "until noon", "until 25:00", "until 2001-01-01", "h", "1hh", "for", "for ever"]
+    "said",
+    [
+        "soon",
+        "1",
+        "1h later",
+        "-1h",
+        "0m",
+        "until",
+        "until noon",
+        "until 25:00",
+        "until 2001-01-01",
+        "h",
+        "1hh",
+        "for",
+        "for ever",
+    ],
 )
 def test_what_is_no_time_to_come_is_refused_with_examples(said: str) -> None:
     with pytest.raises(UsageError) as raised:
