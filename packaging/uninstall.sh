@@ -24,6 +24,8 @@ usage() { sed -n '2,8s/^# \{0,1\}//p' "$HERE/uninstall.sh"; }
 
 purge=no
 yes=no
+# Whether anything of a program was there to be removed.
+found=no
 # What --purge deletes, and the folders that go after it where nothing else is in them.
 doomed=()
 folders=()
@@ -179,6 +181,7 @@ clear_folders() {
 remove_link() {
     if is_our_link "$1"; then
         rm -f "$1"
+        found=yes
     fi
 }
 
@@ -191,11 +194,13 @@ remove_service() {
     if grep -qF "$VENV" "$unit" 2>/dev/null; then
         systemctl --user disable --now kbsync.service >&2 || say "The service could not be stopped; it ends when you log out."
         rm -f "$unit"
+        found=yes
         systemctl --user daemon-reload >&2 || true
     fi
     if grep -qF "$VENV" "$agent" 2>/dev/null; then
         launchctl bootout "gui/$(id -u)/local.kbsync" >&2 || true
         rm -f "$agent"
+        found=yes
     fi
 }
 
@@ -222,6 +227,7 @@ main() {
     for_each_link remove_link
     if [ -h "$VENV" ]; then
         rm -f "$VENV"
+        found=yes
     fi
     if is_of_quickstart; then
         : >"$VENV/kbsync-slot"
@@ -229,10 +235,15 @@ main() {
     for slot in "${SLOTS[@]}" "$VENV"; do
         if is_slot "$slot"; then
             remove_slot "$slot"
+            found=yes
         fi
     done
     rm -f "$VENV.stopped"
-    say "kbsync is removed."
+    if [ "$found" = yes ]; then
+        say "kbsync is removed."
+    else
+        say "There is no kbsync in $VENV, so there was no program to remove. (KBSYNC_VENV names another place.)"
+    fi
     if [ "$purge" = yes ]; then
         delete_doomed
     fi

@@ -110,7 +110,7 @@ def of_values(
         if isinstance(cause, Misplaced):
             for one in (cause, *cause.others):
                 # The sentence names the setting: what is wrong is how several go together.
-                note((), one.at, lambda _of_variable, one=one: str(one))
+                note((), one.at, partial(_as_it_says, one))
         else:
             note(detail["loc"], detail["loc"], partial(_sentence, detail, settings))
     mistakes = [
@@ -253,6 +253,10 @@ def _sentence(detail: ErrorDetails, settings: type[BaseModel], of_variable: bool
     if sentence in (_A_LIST, _A_TABLE):
         return f"{sentence}{' in JSON' if of_variable else ''}{_example(detail['loc'], settings)}"
     return sentence.format(**{name: _bare(value) for name, value in detail.get("ctx", {}).items()})
+
+
+def _as_it_says(cause: Misplaced, _of_variable: bool) -> str:
+    return str(cause)
 
 
 def _bare(value: Any) -> Any:

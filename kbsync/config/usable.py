@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import takewhile
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,8 +29,9 @@ def usable_part(config_file: str) -> Settings:
         for name, field in Settings.model_fields.items()
         if isinstance(field.default, BaseModel)
     }
-    usable = {name: section for name, section in sections.items() if section is not None}
-    return Settings.model_construct(**usable, sources=tuple(takewhile(lambda source: source is not None, sources)))
+    usable: dict[str, Any] = {name: section for name, section in sections.items() if section is not None}
+    usable["sources"] = tuple(takewhile(lambda source: source is not None, sources))
+    return Settings.model_construct(**usable)
 
 
 def _without_mistakes(kind: type[BaseModel], values: object) -> BaseModel | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -100,6 +101,13 @@ def test_what_is_said_names_the_reason_the_end_and_what_to_do() -> None:
     assert " until " in said(Resting("paused", now, now + 60.0), now)
     assert " until " in said(Resting("quiet_hours", now, now + 60.0), now)
     assert "battery" in said(Resting("battery", now, None), now)
+
+
+def test_an_end_at_midnight_has_its_date() -> None:
+    now = time.mktime((2031, 4, 30, 15, 0, 0, 0, 0, -1))
+    midnight = time.mktime((2031, 5, 1, 0, 0, 0, 0, 0, -1))
+    assert " until 2031-05-01 00:00;" in said(Resting("paused", now, midnight), now)
+    assert " until 23:59;" in said(Resting("paused", now, midnight - 60.0), now)
 
 
 def test_a_pause_of_more_than_a_week_is_brought_to_mind() -> None:

@@ -75,6 +75,8 @@ def test_line_of_status_names_the_file_that_is_read_and_what_memory_that_takes(
     assert capsys.readouterr().out.splitlines()[1:] == [
         "conversion up to 3 documents at once, 2 threads each; 2 processes, 2.5 GB; reading long.pdf for 12 s"
     ]
+    begun = conversion_record(Slots(3, 2), [SlotStatus("idle", 12, None, None, 0, 0)])
+    assert status._conversion(begun).endswith("; 1 process"), "what cannot be measured yet is not told as nothing"
 
 
 def test_line_of_status_says_which_indexed_files_have_no_text(engine: SimulatedEngine) -> None:

@@ -12,10 +12,23 @@ from kbsync.interfaces.shells.commands import Argument, Command, Option
 # When somebody last read the whole page.
 _DATE = "2026-11-30"
 _FILES = (
-    ("config.toml", "The configuration; `kbsync config path` says where it is, and `kbsync config init` explains it."),
-    ("kb.sqlite3", "The index, in the data folder that `kbsync config show` names."),
-    ("token", "In the state folder: what a request to 127.0.0.1 must carry as `Authorization: Bearer`."),
+    ("~/.config/kbsync/config.toml", "The configuration; `kbsync config init` writes one that explains itself."),
+    ("~/.local/share/kbsync/", "The data: the index `kb.sqlite3`, and in `documents` the copies that kbsync keeps."),
+    (
+        "~/.local/state/kbsync/",
+        "The socket `kbsync.sock`, and `token`: what a request to 127.0.0.1 must carry as `Authorization: Bearer`.",
+    ),
+    ("~/.local/state/kbsync/log/kbsync.log", "What the daemon said."),
     ("~/.kb/ingest-errors.log", "Files that could not be read and why, a line of JSON for each."),
+    (
+        "~/Library/",
+        "On macOS `Application Support/kbsync` in it holds configuration, data and state, and `Logs/kbsync` the log.",
+    ),
+    (
+        "$KBSYNC_HOME/",
+        "Where that is set all lies there: `config.toml`, `data`, `state`, `logs` and `ingest-errors.log`. Else "
+        "XDG_CONFIG_HOME, XDG_DATA_HOME and XDG_STATE_HOME move the folders as usual.",
+    ),
 )
 _ENVIRONMENT = (
     ("KBSYNC_HOME", "A folder for the configuration, the data, the logs and the socket, all in one place."),

@@ -63,6 +63,18 @@ def test_nothing_is_deleted_without_a_question_and_data_stay_without_purge(home:
     assert f"the data in {home}/.local/share/kbsync" in said
 
 
+def test_where_nothing_was_installed_that_is_said(home: Path) -> None:
+    code, said = uninstall(home)
+    assert code == 0
+    assert f"There is no kbsync in {home}/.local/share/kbsync/venv" in said
+    assert "is removed" not in said
+    program = home / ".local" / "bin" / "kbsync"
+    program.parent.mkdir()
+    program.symlink_to(home / ".local/share/kbsync/venv/bin/kbsync")
+    assert "kbsync is removed." in uninstall(home)[1]
+    assert not program.is_symlink()
+
+
 @pytest.mark.parametrize("arguments", [("--yes",), ("--all",), ("folder",)])
 def test_wrong_usage_removes_nothing(home: Path, arguments: tuple[str, ...]) -> None:
     before = files(home)

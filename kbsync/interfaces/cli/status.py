@@ -256,6 +256,8 @@ def _print(answer: Record) -> None:
             [(job["name"], job["every"], *_moments(job), _how(job)) for job in answer["schedule"]],
             ("JOB", "EVERY", "LAST", "NEXT", "STATE"),
         )
+    if answer.get("notices"):
+        line()
     for notice in answer.get("notices", []):
         line(f"! {notice}")
 
@@ -317,8 +319,10 @@ def _added(record: Record) -> str:
 def _conversion(record: Record) -> str:
     """Say in a line how many documents are read at once, and which are now."""
     started = [child for child in record["children"] if child["state"] != "none"]
-    memory = size(sum(child["resident_bytes"] for child in started))
+    memory = sum(child["resident_bytes"] for child in started)
     parts = [f"up to {counted(record['slots'], 'document')} at once, {counted(record['threads'], 'thread')} each"]
-    parts += [f"{counted(len(started), 'process', 'processes')}, {memory}"] if started else ["no process"]
+    # One that has just been started, or has ended, has none that can be measured.
+    taken = f", {size(memory)}" if memory else ""
+    parts += [f"{counted(len(started), 'process', 'processes')}{taken}"] if started else ["no process"]
     parts += [f"reading {child['file']} for {child['seconds']:.0f} s" for child in started if child["file"]]
     return "; ".join(parts)

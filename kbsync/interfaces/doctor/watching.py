@@ -110,8 +110,8 @@ def look_at_open_files(_subject: Subject) -> list[Finding]:
 def judge_open_files(soft: int, hard: int) -> list[Finding]:
     """Say whether a process may have enough files open."""
     if soft == resource.RLIM_INFINITY or soft >= LEAST_FILES:
-        shown = "any number" if soft == resource.RLIM_INFINITY else f"{soft:,}"
-        return [fine(f"A process may have {shown} of files open.")]
+        shown = "any number of" if soft == resource.RLIM_INFINITY else f"{soft:,}"
+        return [fine(f"A process may have {shown} files open.")]
     remedy = "ulimit -n 4096"
     if hard != resource.RLIM_INFINITY and hard < LEAST_FILES:
         remedy = "Raise `nofile` for this user in /etc/security/limits.conf to 4096, and log in again."

@@ -109,6 +109,8 @@ class Systemd:
             _write(self.file, wanted)
             said.append(f"Wrote {self.file}." if there is None else f"Wrote {self.file} anew.")
             self._systemctl("daemon-reload")
+        else:
+            said.append(f"{self.file} is up to date.")
         if self._shown().get("UnitFileState") != "enabled":
             self._systemctl("enable", "--quiet", NAME)
             said.append("It starts at login.")

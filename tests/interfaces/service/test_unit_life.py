@@ -84,9 +84,9 @@ def test_an_installed_unit_is_ready_when_its_socket_answers(seen: dict[str, Any]
 @pytest.mark.timeout(300)
 def test_installed_twice_nothing_more_happens(seen: dict[str, Any]) -> None:
     assert seen["before"] == ["stopped", False, ["There is no service to remove."]]
-    assert seen["installed again"] == [
-        line for line in seen["installed"] if "hold" in line or "runs" in line or "log out" in line
-    ]
+    up_to_date, *told = seen["installed again"]
+    assert up_to_date.endswith("kbsync.service is up to date.")
+    assert told == [line for line in seen["installed"] if "hold" in line or "runs" in line or "log out" in line]
     code, out, err = seen["told"]
     assert (code, err) == (0, "")
     assert out.startswith("service    running (process ")
