@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import datetime
 
-from kbsync.projects import files, manifest, page, parsed
+from kbsync.projects import archive, files, manifest, page, parsed
 from kbsync.projects.manifest import Manifest, Version
 from kbsync.projects.page import Row
 from kbsync.projects.project import Project
@@ -30,7 +30,7 @@ def list_version(
     written_before = "" if known is None else known.summary
     text = read_page(project)
     row = Row(name, text_file, version.archived, summary)
-    changed = page.with_file(text, row, entry_of(f"{name}{ext}", version.ingested_at), written_before)
+    changed = page.with_file(text, row, entry_of(f"{name}{ext}", version), written_before)
     if changed != text:
         files.replace(project.page, changed)
     # A person's words in the row's place are none of ours: what was written is remembered, not what stands there.
@@ -62,6 +62,8 @@ def minute(at: datetime) -> str:
     return f"{at:%Y-%m-%dT%H:%M}"
 
 
-def entry_of(file: str, at: str) -> str:
-    """Return a file's entry in the update record; `at` as manifests have it."""
-    return f"- {at.replace('T', ' ')}: 解析 {page.unbroken(file)}"
+def entry_of(file: str, version: Version) -> str:
+    """Return the entry of a file's version in the update record; of another one in the same minute it says which."""
+    named = archive.read_name(version.archived.removeprefix("archive/"))
+    again = f" ({named.number})" if named is not None and named.number > 1 else ""
+    return f"- {version.ingested_at.replace('T', ' ')}: 解析 {page.unbroken(file)}{again}"

@@ -140,7 +140,7 @@ def _page_of(project: Project, listed: Manifest) -> str:
 def record_of(listed: Manifest) -> list[str]:
     """Return the entries of the update record that the versions tell, the oldest first."""
     dated = [
-        (version.ingested_at, listing.entry_of(f"{entry.name}{entry.ext}", version.ingested_at))
+        (version.ingested_at, listing.entry_of(f"{entry.name}{entry.ext}", version))
         for entry in listed.files
         for version in entry.versions
     ]

@@ -86,6 +86,8 @@ def test_the_same_bytes_again_are_another_snapshot_and_a_second_one_in_a_minute_
         f"archive/a_{STAMP}-3.txt",
     ]
     assert len(page.rows(desk.page)) == 1
+    at = MINUTE.replace("T", " ")
+    assert page.entries(desk.page) == [f"- {at}: 解析 a.txt", f"- {at}: 解析 a.txt (2)", f"- {at}: 解析 a.txt (3)"]
 
 
 @pytest.mark.parametrize(
