@@ -62,8 +62,8 @@ def make_ready(
     """Look at a database that is to be opened; set it aside and make another one where it is damaged.
 
     For the holder of the data folder's lock. `tells` hears what it is busy with. Raises DatabaseDamaged where that is
-    to be done and not `may_rebuild`, StorageUnavailable where there is no room for a second database (nothing is touched then), RetryLater where `ends`
-    says meanwhile that the process is to end, and what the look raises.
+    to be done and not `may_rebuild`, StorageUnavailable where there is no room for a second database (nothing is
+    touched then), RetryLater where `ends` says meanwhile that the process is to end, and what the look raises.
     """
     under_way = damage.pending(database)
     if under_way is None:
