@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kbsync.config.settings import Settings, load_settings
+from kbsync.config import followed
+from kbsync.config.settings import ResourceSettings, Settings, load_settings
 from kbsync.config.written import as_toml, template
 
 
@@ -44,3 +45,14 @@ def test_a_whole_number_is_shown_as_it_was_written() -> None:
     assert "keep_versions_days = 30\n" in as_toml(Settings(keep_versions_days=30).model_dump(mode="json"))
     assert "keep_versions_days = 0.5\n" in as_toml(Settings(keep_versions_days=0.5).model_dump(mode="json"))
     assert '"forever"' in template()
+
+
+def test_the_head_of_the_template_names_what_a_running_daemon_follows() -> None:
+    head = template().partition("\n\n")[0].replace("\n# ", " ")
+    at_once, _, rest = head.partition("at once")
+    assert all(name in at_once for name in (*followed._AT_ONCE, *followed._IN_PART))
+    assert "next start" in rest
+    in_part = {name for section, known in followed._IN_PART.items() for name in known}
+    held = set(ResourceSettings.model_fields) - in_part
+    assert held == {"threads", "memory_mb"}
+    assert all(name in at_once for name in held)

@@ -19,7 +19,7 @@ from tests.fakes.eventually import eventually
     [
         ("workers = 0", "workers"),
         ("wrokers = 2", "wrokers"),
-        ("workers = ", "TOML"),
+        ("workers = ", "Invalid value"),
         ('[[sources]]\npath = "not/absolute"', "absolute"),
         ("[sources]\npath = '/'", "sources"),
     ],

@@ -58,6 +58,7 @@ def test_every_error_is_told_and_the_others_go_on(monkeypatch: pytest.MonkeyPatc
         first=lambda _subject: [fine("Good."), warning("Not so good.", "Do it.")],
         foreseen=raising(StopEngine("It is another's.")),
         unclear=raising(Unclear("Nobody says.")),
+        closed=raising(PermissionError(13, "Permission denied", "/kb/data/kb.sqlite3")),
         surprise=raising(ModuleNotFoundError("No module named 'apsw'")),
         last=lambda _subject: [fine("Good.")],
     )
@@ -66,6 +67,11 @@ def test_every_error_is_told_and_the_others_go_on(monkeypatch: pytest.MonkeyPatc
         ("first", "warning", "Not so good."),
         ("foreseen", "unknown", "It is another's."),
         ("unclear", "unknown", "Nobody says."),
+        (
+            "closed",
+            "unknown",
+            "/kb/data/kb.sqlite3 is closed to this user: the permissions above say what helps.",
+        ),
         ("surprise", "unknown", "It could not be examined: ModuleNotFoundError: No module named 'apsw'."),
         ("last", "ok", "Good."),
     ]
