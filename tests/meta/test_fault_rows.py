@@ -9,7 +9,7 @@ import pytest
 from tests.faults import rows
 
 # W: watcher and events; F: states of files; P: process and machine; D: database.
-COMPLETE = ("W", "F", "P", "D")
+COMPLETE = ("W", "F", "P", "D", "S")
 
 
 @pytest.mark.parametrize("group", COMPLETE)
