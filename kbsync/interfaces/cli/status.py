@@ -71,16 +71,14 @@ def _of_early_ends(places: Locations) -> list[str]:
     return [f"The last {count} starts of the service soon ended; `kbsync service logs` tells why."]
 
 
-def _of_start(owner: Owner) -> Record:
-    """Return what a daemon that is starting says of itself. The database is its own just now."""
+def _unknown(state: str) -> Record:
+    """Return what is told where the database says nothing."""
     from kbsync.version import version
 
     return {
         "version": version(),
         "running": False,
-        "state": "starting",
-        "doing": owner.doing or "getting ready",
-        "since": owner.since,
+        "state": state,
         "database": None,
         "queue": None,
         "rest": None,
@@ -89,24 +87,17 @@ def _of_start(owner: Owner) -> Record:
         "projects": [],
         "notices": [],
     }
+
+
+def _of_start(owner: Owner) -> Record:
+    """Return what a daemon that is starting says of itself. The database is its own just now."""
+    return {**_unknown("starting"), "doing": owner.doing or "getting ready", "since": owner.since}
 
 
 def _from_database(places: Locations) -> Record:
     from kbsync.store import damage
-    from kbsync.version import version
 
-    answer: Record = {
-        "version": version(),
-        "running": False,
-        "state": "stopped",
-        "database": None,
-        "queue": None,
-        "rest": None,
-        "schedule": [],
-        "sources": [],
-        "projects": [],
-        "notices": [],
-    }
+    answer = _unknown("stopped")
     if os.path.exists(places.restoring_dir):
         from kbsync.knowledge_base import exchange
 
