@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,14 @@ class Answer:
         record = json.loads(self.stdout)
         assert isinstance(record, dict)
         return record
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Return whether a process runs; a dead one may wait for somebody to take note of it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Daemon:
@@ -96,8 +105,17 @@ class Daemon:
         """Return the exit code, which must come in time."""
         return self.process.wait(within_s)
 
-    def children_left(self) -> list[int]:
-        return [child.pid for child in self._offspring.values() if child.is_running()]
+    def children_left(self, within_s: float = 2.0) -> list[int]:
+        """Return which of the processes that it had are still there after so long.
+
+        Python's own tracker of resources hears of its parent's end, and ends by itself, some milliseconds later.
+        """
+        deadline = time.monotonic() + within_s
+        while (left := [pid for pid, child in self._offspring.items() if is_alive(child)]) and (
+            time.monotonic() < deadline
+        ):
+            time.sleep(0.02)
+        return left
 
 
 class Program:
