@@ -30,7 +30,7 @@ def add_source(
 
     Raises UsageError where it is no folder, is listed already, or lies inside (or around) a listed one.
     """
-    resolved = followable(config_file, path)
+    resolved = followable(config_file, path, mode)
     with _alone(config_file):
         return _add(config_file, resolved, recursive, ignore, mode)
 

@@ -204,7 +204,7 @@ class ProjectSettings(_Section):
     endpoint: str | None = Field(
         default=None, description="an OpenAI-compatible one, up to /v1; texts of projects are sent there. Unset: none"
     )
-    model: str | None = Field(default=None, description="which model answers there")
+    model: str | None = Field(default=None, min_length=1, description="which model answers there")
     key_file: str | None = Field(default=None, description="a file with the key that it wants; unset: none is sent")
     timeout_s: float = Field(default=120, gt=0, le=3600, description="seconds that an answer may take")
 

@@ -156,7 +156,8 @@ class Intake:
 
     def _look(self, one: _Followed, now: float) -> None:
         if not is_project(one.project.root):
-            self._tell(one, f"{one.project.root} is no project, or is not there: `kbsync project init` makes one.")
+            is_there = os.path.isdir(one.project.root)
+            self._tell(one, f"{one.project.root} is {'no project any more' if is_there else 'not there now'}.")
             return
         self._tell(one, None)
         looks = _looks(one.project.sources)

@@ -97,16 +97,19 @@ def _clashes(project: Project, arrivals: Iterable[Arrival], manifest: Manifest) 
     found: dict[str, str] = {}
     for same in by_name.values():
         known = manifest.entry(same[0].name)
-        for arrival in same:
+        are_apart = len({other.ext.lower() for other in same}) == len(same)
+        for number, arrival in enumerate(same, 2):
             others = [other.file for other in same if other is not arrival]
             if known is not None and (known.name, known.ext.lower()) != (arrival.name, arrival.ext.lower()):
                 others.append(f"{known.name}{known.ext}, which the project holds")
             elif known is None and _is_a_persons(project.path(f"parsed/{arrival.name}.md")):
                 others.append("a text that somebody put into parsed/")
             if others:
+                # Each another name: what is renamed so must not clash again.
+                mark = arrival.ext[1:].lower() if are_apart and arrival.ext[1:] else number
                 found[arrival.file] = (
                     f"{arrival.file} has the same name as {' and '.join(others)}; both would become "
-                    f"parsed/{arrival.name}.md. Rename it, for example {arrival.name}-2{arrival.ext}."
+                    f"parsed/{arrival.name}.md. Rename it, for example {arrival.name}-{mark}{arrival.ext}."
                 )
     return found
 

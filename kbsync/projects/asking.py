@@ -27,6 +27,8 @@ _BESIDE = 0.6
 _OF_INDEX = 0.5
 # Of two passages that fit alike the one in the question's language is the better answer.
 _OF_LANGUAGE = 2.0
+# A section whose header says just what is asked for is about that.
+_OF_HEADER = 2.5
 # Characters of a quotation.
 _QUOTE = 360
 # A question with so few words of its own goes on about what the last one was about.
@@ -113,7 +115,12 @@ class Conversation:
         found = [fit for fit in fits if fit.passage.file.path in chosen]
         speaks = {file.path: language_of(file.text) for file in files if file.path in chosen}
         return sorted(
-            found, key=lambda fit: -fit.score * (_OF_LANGUAGE if speaks[fit.passage.file.path] == language else 1)
+            found,
+            key=lambda fit: (
+                -fit.score
+                * (_OF_LANGUAGE if speaks[fit.passage.file.path] == language else 1)
+                * (_OF_HEADER if _is_about(fit.passage, wanted) else 1)
+            ),
         )
 
     def _answer(self, question: str, language: Language, fits: Sequence[Fit]) -> Answer:
@@ -140,6 +147,10 @@ class Conversation:
 def cited(passage: Passage, text: str, language: Language) -> str:
     """Return a statement with where it stands, in the form of the question's language."""
     return _CITED[language].format(name=passage.file.name, path=passage.file.path, text=text)
+
+
+def _is_about(passage: Passage, wanted: Sequence[str]) -> bool:
+    return bool(passage.headers) and set(question_terms(passage.headers.rpartition(" > ")[2])) == set(wanted)
 
 
 def _covers(fits: Sequence[Fit]) -> bool:

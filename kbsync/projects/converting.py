@@ -73,6 +73,10 @@ class CageConverter:
             if not (text or "").strip():
                 raise FailFile(Reason.NO_TEXT, f"{name} holds no text.", hint="A scan without OCR, perhaps.")
             return text or ""
+        if self._passwords:
+            raise FailFile(
+                Reason.PASSWORD_REQUIRED, f"No password of the file opens {name}.", hint="Add the right one."
+            )
         raise FailFile(
             Reason.PASSWORD_REQUIRED, f"{name} is protected by a password.", hint="Give it with --password-file FILE."
         )

@@ -58,10 +58,11 @@ def ingest(
     tools: Tools,
     only: Callable[[str], bool] = lambda _file: True,
     tell: Callable[[str], None] = lambda _file: None,
+    took: Callable[[Taken], None] = lambda _taken: None,
 ) -> Outcome:
     """Take in every new file; those that cannot be stay and say why, the others go on.
 
-    `only` says which names in sources/ are ready; `tell` hears of each before it is read.
+    `only` says which names in sources/ are ready; `tell` hears of each before it is read, `took` after it is in.
     Raises EngineBusy, and StorageUnavailable where the disk is full: what was not taken in by then stays.
     """
     with project.alone():
@@ -85,6 +86,7 @@ def ingest(
                 refused.append(Refusal(arrival.file, f"{arrival.file} cannot be taken in: {error.strerror}: {place}."))
             else:
                 taken.append(one)
+                took(one)
     return Outcome(tuple(taken), tuple(refused), tuple(notices))
 
 

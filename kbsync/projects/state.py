@@ -35,7 +35,7 @@ def state_of(project: Project) -> ProjectState:
     try:
         listed = manifest.read(project)
     except BrokenManifest as error:
-        problems.append(f"{error.message} The next ingest sets it aside and makes it anew from the files.")
+        problems.append(f"{error.message} The next ingest makes it anew from the files; nothing of them is lost.")
         return ProjectState(project.name, project.root, 0, 0, None, (), (), tuple(problems))
     waiting: list[str] = []
     refused: list[Refusal] = []
@@ -43,7 +43,11 @@ def state_of(project: Project) -> ProjectState:
         found, refused = arrivals.look(project, listed)
         waiting = [arrival.file for arrival in found]
         texts = {f"parsed/{name}" for name in parsed.names(project.parsed)}
-        problems += [f"{entry.parsed} is gone." for entry in listed.files if entry.parsed not in texts]
+        problems += [
+            f"{entry.parsed} is gone: copy {entry.versions[-1].archived} to sources/{entry.name}{entry.ext} and ingest."
+            for entry in listed.files
+            if entry.parsed not in texts
+        ]
         problems += [f"{path} is in no version list." for path in recovery.unlisted(project, listed)]
         problems += [
             f"{path} is gone." for path in sorted(listed.archived()) if not os.path.lexists(project.path(path))

@@ -153,7 +153,7 @@ def test_a_folder_that_is_no_project_is_told_and_left_alone(tmp_path: Path, setu
     (other / "sources/a.md").write_text("Nobody may take these words in.")
     setup.intake.follow([str(other)])
     setup.settle()
-    assert "is no project" in str(setup.told["problem"])
+    assert "is no project any more" in str(setup.told["problem"])
     assert (other / "sources/a.md").exists()
     assert len(list(other.iterdir())) == 1
 

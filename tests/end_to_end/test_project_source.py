@@ -50,6 +50,9 @@ def test_what_is_dropped_is_taken_in_what_is_refused_is_told_and_parsed_is_searc
         assert "project" in program.run("status").stdout
     assert sorted(path.name for path in (project / "sources").iterdir()) == ["plan.md", "plan.txt"]
     program.run("sources", "remove", str(project))
+    # In the other order too: what was parsed is followed already.
+    program.run("sources", "add", str(project), "--project")
+    program.run("sources", "remove", str(project))
     assert program.json("sources", "list")["projects"] == []
 
 

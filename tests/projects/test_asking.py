@@ -101,6 +101,16 @@ def test_what_the_documents_do_not_answer_is_answered_so(filled: Desk, question:
     assert said in answer.text
 
 
+def test_a_section_whose_header_is_what_is_asked_for_comes_first(desk: Desk) -> None:
+    used = "## JWT and passwords\n\nJWT JWT JWT everywhere, JWT.\n\n"
+    desk.put("tokens.md", f"# Tokens\n\n{used}## About JWT\n\nJWT means JSON Web Tokens.\n")
+    image = "## 什么是容器镜像\n\n容器镜像是容器的静态版本，容器由它运行。\n\n"
+    desk.put("容器.md", f"# 部署\n\n{image}## 什么是容器\n\n它是打包应用的方式。\n")
+    desk.ingest()
+    assert "JWT means JSON Web Tokens" in desk.ask("What does JWT mean?").split("\n\n")[0]
+    assert "打包应用的方式" in desk.ask("什么是容器？").split("\n\n")[0]
+
+
 def test_every_statement_has_its_source(filled: Desk) -> None:
     answer = Conversation(filled.project).ask("euros person covered suitcases")
     assert answer.answered

@@ -76,6 +76,25 @@ def test_the_model_answers_from_the_passages_with_their_source_and_hears_the_con
     assert [message["content"] for message in second[1:3]] == ["How much is the deductible?", answer.text]
 
 
+def test_paragraphs_of_the_model_that_name_no_file_are_left_out(desk: Desk, talk: Talk) -> None:
+    taken_in(desk, talk)
+    talk.reply = lambda _messages: 'According to "insurance" (parsed/insurance.md), 75 euros.\n\nThe moon is cheese.'
+    answer = Conversation(desk.project, ModelAnswerer(endpoint(talk))).ask("How much is the deductible?")
+    assert "75 euros" in answer.text
+    assert "moon" not in answer.text
+    assert "(…)" in answer.text
+
+
+def test_an_endpoint_that_failed_is_left_alone_for_the_other_files(desk: Desk, talk: Talk) -> None:
+    talk.raw = (500, b"", 0.0)
+    for number in range(4):
+        desk.put(f"file-{number}.md", TEXT)
+    writer = ModelWriter(endpoint(talk))
+    ingest(desk.project, Tools(desk.clock, PlainConverter(), writer.summarize))
+    assert len(talk.asked) == 1
+    assert all(row.summary.startswith("Extract: ") for row in page.rows(desk.page))
+
+
 def test_what_the_files_do_not_hold_the_model_is_not_even_asked(desk: Desk, talk: Talk) -> None:
     taken_in(desk, talk)
     talk.asked.clear()

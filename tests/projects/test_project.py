@@ -83,4 +83,6 @@ def test_status_counts_what_is_there_waits_and_is_not_as_it_should_be(desk: Desk
     state = state_of(desk.project)
     assert (state.files, state.versions, state.waiting) == (2, 2, ("a.md",))
     assert [one.file for one in state.refused] == ["b.txt"]
-    assert state.problems == ("parsed/b.md is gone.", "archive/found.bin is in no version list.")
+    gone, unlisted = state.problems
+    assert gone.startswith("parsed/b.md is gone: copy archive/b_")
+    assert unlisted == "archive/found.bin is in no version list."

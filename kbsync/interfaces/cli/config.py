@@ -127,6 +127,7 @@ def _unusable(settings: Settings, locations: Locations) -> list[str]:
     Imports torch (4 s) where a device is named.
     """
     from kbsync.compose import configured_model, docling_models_folder, require_reranker
+    from kbsync.compose.project_tools import project_models
     from kbsync.config.file import text_of
     from kbsync.config.mistakes import line_of
     from kbsync.embed.sentence_transformer import devices
@@ -139,6 +140,7 @@ def _unusable(settings: Settings, locations: Locations) -> list[str]:
         (("models", "reranker"), partial(require_reranker, settings)),
         (("models", "docling"), partial(docling_models_folder, settings, locations)),
         (("ocr", "languages"), partial(_require_language, settings.ocr.languages)),
+        (("projects", "endpoint"), partial(project_models, settings)),
     ]
     if device not in ("auto", "cpu"):
         names = device if isinstance(device, str) else list(device)

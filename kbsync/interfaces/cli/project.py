@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kbsync.compose.project_tools import ProjectModels
     from kbsync.config.settings import Settings
     from kbsync.projects.asking import Answer, Conversation
+    from kbsync.projects.ingest import Taken
     from kbsync.projects.project import Project
     from kbsync.projects.state import ProjectState
 
@@ -28,6 +29,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+# What people type who want to leave; nobody asks about that.
+_ENDINGS = ("exit", "quit", "退出")
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="A project here; without it this folder, or the only one in it.")
@@ -61,7 +64,7 @@ def ingest(
         project, settings = _found(name), _settings()
         models = project_models(settings)
         with _quiet_log(), project_tools(settings, locations(), models, password_file) as tools:
-            outcome = take_in(project, tools, tell=_progress)
+            outcome = take_in(project, tools, tell=_progress, took=lambda one: None if as_json else _say_taken(one))
     if as_json:
         print_json(
             {
@@ -77,10 +80,6 @@ def ingest(
     else:
         for notice in (*outcome.notices, *_problem(models)):
             complain(notice)
-        for one in outcome.taken:
-            line(
-                f"{one.file} -> {one.parsed}, {one.archived}" + (f" (version {one.version})" if one.version > 1 else "")
-            )
         for refusal in outcome.refused:
             complain(refusal.message)
         line(f"{counted(len(outcome.taken), 'file')} taken in, {len(outcome.refused)} refused.")
@@ -228,7 +227,7 @@ def _converse(conversation: Conversation) -> None:
         if terminal:
             print("? ", end="", flush=True)
         question = sys.stdin.readline()
-        if not question:
+        if not question or question.strip().lower() in _ENDINGS:
             return
         if question.strip():
             _say(conversation.ask(question.strip()))
@@ -279,6 +278,11 @@ def _problem(models: ProjectModels) -> list[str]:
     """Say why the model did not write, where one is configured and it did not."""
     problem = None if models.writer is None else models.writer.problem
     return [] if problem is None else [f"{problem} Sentences were taken out of the texts in its place."]
+
+
+def _say_taken(one: Taken) -> None:
+    version = f" (version {one.version})" if one.version > 1 else ""
+    line(f"{one.file} -> {one.parsed}, {one.archived}{version}")
 
 
 def _progress(file: str) -> None:

@@ -91,7 +91,8 @@ def test_an_unanswered_question_ends_with_3_and_a_conversation_goes_on(shell: Sh
     result = shell("ask", "--json", "kb", "谁是法国总统？")
     assert result.exit_code == 3
     assert json.loads(result.stdout)["answered"] is False
-    talk = shell("ask", stdin="谁是法国总统？\nWhat is the deductible?\n")
+    talk = shell("ask", stdin="谁是法国总统？\nWhat is the deductible?\nexit\nAnd what is the policy?\n")
+    assert talk.stdout.count("75 euros") == 1
     assert talk.exit_code == 0
     assert "没有回答" in talk.stdout
     assert "75 euros" in talk.stdout
