@@ -15,7 +15,7 @@ SHARED_FIXTURES: dict[str, tuple[str, ...]] = {
     ),
     "road": tuple(
         f"tests/end_to_end/test_{name}.py"
-        for name in ("adding", "configuration", "cost", "live", "names", "one_owner", "road")
+        for name in ("adding", "configuration", "cost", "live", "names", "one_owner", "pause", "road")
     ),
 }
 _GROUPS = {file: fixture for fixture, files in SHARED_FIXTURES.items() for file in files}
@@ -31,6 +31,9 @@ LONGEST = (
     "tests/faults/test_random_kills.py",
     "tests/faults/test_syscalls.py",
     "tests/faults/test_process.py",
+    "tests/meta/test_install_script.py",
+    "tests/interfaces/service/test_unit_life.py",
+    "tests/meta/test_wheel.py",
 )
 
 

@@ -8,7 +8,8 @@ from kbsync import log
 from kbsync.compose.engine import Engine
 from kbsync.compose.project_tools import daemon_tools
 from kbsync.compose.seams import Seams
-from kbsync.config.settings import ResourceSettings, load_settings
+from kbsync.config.sections import ResourceSettings
+from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon, Loops
 from kbsync.daemon.duties import Duties
 from kbsync.daemon.intake import Intake

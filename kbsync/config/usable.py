@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kbsync.config.environment import Variables
-from kbsync.config.settings import Settings, SourceSettings, read_values
+from kbsync.config.sections import SourceSettings
+from kbsync.config.settings import Settings, read_values
 
 
 def usable_part(config_file: str) -> Settings:

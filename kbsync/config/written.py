@@ -7,7 +7,8 @@ from typing import Any
 import tomlkit
 from pydantic import BaseModel
 
-from kbsync.config.settings import Settings, SourceSettings
+from kbsync.config.sections import SourceSettings
+from kbsync.config.settings import Settings
 
 # Shown where a setting has no default that could be written down.
 _EXAMPLES: dict[str, object] = {

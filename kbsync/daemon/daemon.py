@@ -12,7 +12,8 @@ import structlog
 
 from kbsync.clock import Clock
 from kbsync.config.followed import waiting_for_start
-from kbsync.config.settings import ResourceSettings, Settings, is_written
+from kbsync.config.sections import ResourceSettings
+from kbsync.config.settings import Settings, is_written
 from kbsync.daemon import last_runs
 from kbsync.daemon.duties import Duties
 from kbsync.daemon.intake import Intake
@@ -196,7 +197,7 @@ class Daemon:
                 self._follow(settings)
             except ConfigurationError as error:
                 if self.config_error != str(error):
-                    log.error("configuration_rejected", error=str(error), until_then="the settings from before hold")
+                    log.error("configuration_rejected", error=str(error), detail="The settings from before hold.")
                 self.config_error = str(error)
                 return
             self.config_error = None
@@ -208,7 +209,7 @@ class Daemon:
             self._follow_resources(settings.resources)
             waiting = waiting_for_start(self._begun, settings)
             if waiting and waiting != self.restart_for:
-                log.warning("restart_needed", settings=waiting)
+                log.warning("restart_needed", detail=", ".join(waiting))
             self.restart_for = waiting
             self._settings = settings
 

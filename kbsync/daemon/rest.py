@@ -22,7 +22,7 @@ from kbsync.store.connection import Connection
 from kbsync.store.writer import Readers, Writer
 
 if TYPE_CHECKING:
-    from kbsync.config.settings import ResourceSettings
+    from kbsync.config.sections import ResourceSettings
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 
 from kbsync.clock import SystemClock
-from kbsync.config.settings import Settings, SourceSettings
+from kbsync.config.sections import SourceSettings
+from kbsync.config.settings import Settings
 from kbsync.daemon.rescans import Rescans
 from kbsync.daemon.source_walk import SourceWalks
 from kbsync.daemon.wake import Wake

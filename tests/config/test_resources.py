@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kbsync.config.quiet_hours import parse
-from kbsync.config.settings import ResourceSettings, Settings, load_settings
+from kbsync.config.sections import ResourceSettings
+from kbsync.config.settings import Settings, load_settings
 from kbsync.courtesy import Courtesy
 from kbsync.errors import ConfigurationError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kbsync.config import followed
-from kbsync.config.settings import ResourceSettings, Settings, load_settings
+from kbsync.config.sections import ResourceSettings
+from kbsync.config.settings import Settings, load_settings
 from kbsync.config.written import as_toml, template
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kbsync.compose import configured_reranker, require_reranker
-from kbsync.config.settings import ModelSettings, Settings
+from kbsync.config.sections import ModelSettings
+from kbsync.config.settings import Settings
 from kbsync.embed.sentence_transformer import CrossEncoderReranker
 from kbsync.errors import ConfigurationError, FailFile, Unready
 from kbsync.reasons import Reason

@@ -155,7 +155,7 @@ BUGS = (
         "a child outlives the program that started it",
         (
             Edit(
-                "pipelines/isolated_child.py",
+                "confinement.py",
                 "        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n",
                 "",
             ),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kbsync.config.settings import Settings, SourceSettings
+from kbsync.config.sections import SourceSettings
+from kbsync.config.settings import Settings
 from kbsync.reasons import FileState, Reason
 from tests.fakes.eventually import eventually
 from tests.fakes.watched_disk import WatchedDisk

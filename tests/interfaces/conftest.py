@@ -18,7 +18,8 @@ from typer.testing import CliRunner, Result
 from kbsync import log
 from kbsync.compose import Engine, build_daemon, open_engine
 from kbsync.config.locations import locate
-from kbsync.config.settings import HttpSettings, load_settings
+from kbsync.config.sections import HttpSettings
+from kbsync.config.settings import load_settings
 from kbsync.daemon.daemon import Daemon
 from kbsync.daemon.lock import DataLock
 from kbsync.interfaces.cli.app import app

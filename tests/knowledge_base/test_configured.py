@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kbsync.config.settings import Settings, SourceSettings
+from kbsync.config.sections import SourceSettings
+from kbsync.config.settings import Settings
 from kbsync.errors import ConfigurationError
 from kbsync.knowledge_base.configured import ConfiguredSources
 from tests.fakes.simulated_engine import NOTES, SimulatedEngine, World

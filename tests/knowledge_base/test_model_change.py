@@ -10,7 +10,8 @@ import pytest
 
 from kbsync.compose import Engine, open_engine
 from kbsync.config.locations import locate
-from kbsync.config.settings import ModelSettings, Settings
+from kbsync.config.sections import ModelSettings
+from kbsync.config.settings import Settings
 from kbsync.model import Priority
 from tests.fakes.random_model import make_random_model
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from kbsync.config.settings import Settings, SourceSettings, load_settings
+from kbsync.config.sections import SourceSettings
+from kbsync.config.settings import Settings, load_settings
 from kbsync.file_types import SUPPORTED
 from kbsync.interfaces.cli.app import app
 from kbsync.reasons import Reason

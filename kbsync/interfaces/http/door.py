@@ -7,7 +7,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-from kbsync.config.settings import HttpSettings
+from kbsync.config.sections import HttpSettings
 from kbsync.interfaces.http.guard import Access
 from kbsync.interfaces.http.token import token_at
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kbsync.config.settings import HttpSettings
+from kbsync.config.sections import HttpSettings
 from kbsync.interfaces.http.door import open_door
 
 

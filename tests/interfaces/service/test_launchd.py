@@ -17,7 +17,7 @@ import pytest
 
 from kbsync.config.locations import locate
 from kbsync.errors import ServiceFailed
-from kbsync.interfaces.service.launchd import LABEL, Launchd, Loaded, agent_log, parsed, properties, rendered
+from kbsync.interfaces.service.launchd import LABEL, Launchd, agent_log, properties, rendered
 from kbsync.interfaces.service.service import Program, Service
 from tests.meta.checkout import ROOT
 
@@ -351,24 +351,6 @@ def test_a_folder_that_cannot_be_written_is_told(mac: Mac) -> None:
     mac.agent.parent.write_text("no folder")
     with pytest.raises(ServiceFailed, match="LaunchAgents cannot be written"):
         mac.launchd.install(start=True)
-
-
-@pytest.mark.parametrize(
-    ("lines", "running", "code"),
-    [
-        ("\tstate = running\n\tpid = 7\n\tlast exit code = (never exited)\n", "running", None),
-        ("\tstate = running\n\tpid = 7\n\tlast exit code = 1\n", "running", 1),
-        ("\tstate = spawn scheduled\n\tlast exit code = 78: EX_CONFIG\n", "starting", 78),
-        ("\tstate = not running\n\tlast terminating signal = Killed: 9\n", "starting", None),
-        ("\tstate = not running\n\tlast exit code = 0\n", "failed", 0),
-        ("\tstate = not running\n\tlast exit code = (never exited)\n", "stopped", None),
-        ("\tstate = xpcproxy\n\tlast exit code = (never exited)\n", "starting", None),
-        ("\tevents = {\n\t\tpid = 9\n\t}\n\tstate = waiting\n", "stopped", None),
-    ],
-)
-def test_what_launchd_prints_is_understood(lines: str, running: str, code: int | None) -> None:
-    found: Loaded = parsed("gui/501/local.kbsync = {\n" + lines + "}\n")
-    assert (found.running, found.exit_code) == (running, code)
 
 
 def test_the_log_is_the_one_that_the_daemon_keeps_short(tmp_path: Path) -> None:
