@@ -79,6 +79,13 @@ def move(source: str, target: str) -> None:
         sync_folder(os.path.dirname(source))
 
 
+def remove(path: str) -> None:
+    """Take a file away whose content lies elsewhere in the project, on the disk before the next write."""
+    with told(path):
+        os.unlink(path)
+        sync_folder(os.path.dirname(path))
+
+
 def must_be_folder(path: str) -> None:
     """Raise UsageError where a folder of a project is a link, or no folder: what is done there would be done elsewhere.
 
@@ -90,6 +97,12 @@ def must_be_folder(path: str) -> None:
         )
     if os.path.lexists(path) and not os.path.isdir(path):
         raise UsageError(f"{path} is no folder.", hint="Take it away: the next ingest makes one.")
+
+
+def settle(folder: str) -> None:
+    """Have the names in a folder reach the disk, whoever gave them."""
+    with told(folder):
+        sync_folder(folder)
 
 
 def sweep(folder: str) -> None:

@@ -73,6 +73,8 @@ def _finished(project: Project, listed: Manifest, summarize: Summarize, notices:
     left = set(unlisted(project, listed))
     if not left:
         return listed
+    # The run that was killed may not have come to it, and what follows takes the other name away.
+    files.settle(project.archive)
     for one in parsed.read_all(project.parsed):
         name, ext = arrivals.split(one.source)
         if one.archived not in left or name != one.name:  # its own comments, or somebody's invention
@@ -90,7 +92,7 @@ def _forget_source(source: str, content_hash: str) -> None:
     """Take away what the interrupted run had archived and not yet removed from sources/: the very same bytes."""
     with suppress(FileNotFoundError):
         if not os.path.islink(source) and listing.hash_of(source) == content_hash:
-            os.unlink(source)
+            files.remove(source)
 
 
 def _from_files(project: Project, now: float, summarize: Summarize) -> Manifest:

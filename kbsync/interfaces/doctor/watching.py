@@ -73,7 +73,7 @@ def judge_watches(found: Watches) -> list[Finding]:
                 sysctl(limit.name, limit_that_fits(found.used + found.needed)),
             )
         ]
-    return [fine(f"{counted} folders to watch, {limit.value - found.used:,} can be ({limit.name} = {limit.value:,}).")]
+    return [fine(f"Folders to watch: {counted}; {limit.value - found.used:,} can be ({limit.name} = {limit.value:,}).")]
 
 
 def look_at_watchers(subject: Subject) -> list[Finding]:
@@ -94,7 +94,7 @@ def judge_watchers(limit: Limit, used: int, *, is_running: bool) -> list[Finding
                 sysctl(limit.name, max(_USUAL_WATCHERS, 2 * limit.value)),
             )
         ]
-    return [fine(f"{used} watchers are in use, {limit.name} is {limit.value}.")]
+    return [fine(f"Watchers in use: {used}; {limit.name} is {limit.value}.")]
 
 
 def sysctl(name: str, value: int) -> str:
